@@ -64,7 +64,7 @@ static int time_parse(const char *text, uint64_t *time)
     char *end = NULL;
     double value = strtod(text, &end);
     for (size_t i = 0; i < sizeof units / sizeof units[0] && end != text; i++)
-        if (strcmp(end, units[i].unit) == 0 && value > 0 && value * units[i].ns < 1e18) {
+        if (strcmp(end, units[i].unit) == 0 && value * units[i].ns >= 1 && value * units[i].ns < 1e18) {
             *time = (uint64_t)(value * units[i].ns);
             return TB_OK;
         }
@@ -177,6 +177,26 @@ static int file_save(const struct tb_plan *plan, const char *title, const char *
     return error;
 }
 
+/* Whether the plan can be written, as far as that is known before there is one: nobody should think for an hour and
+ * have nowhere to put it. */
+static int output_check(const char *file)
+{
+    struct stat about;
+    bool there = lstat(file, &about) == 0, beside = !there || S_ISREG(about.st_mode);
+    if (strcmp(file, "-") == 0 || (there && S_ISLNK(about.st_mode)))
+        return TB_OK;
+    if (there && S_ISDIR(about.st_mode))
+        return tb_error(TB_ERR_ARGUMENT, "cannot write %s: it is a directory", file);
+    const char *slash = strrchr(file, '/');
+    char *folder = slash == NULL ? strdup(".") : strndup(file, (size_t)(slash - file) + 1);
+    if (folder == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the name of the plan");
+    bool can = access(beside ? folder : file, beside ? W_OK | X_OK : W_OK) == 0;
+    int error = can ? TB_OK : tb_error_errno("cannot write %s", file);
+    free(folder);
+    return error;
+}
+
 static int plan_save(const struct tb_plan *plan, const struct plan_wish *wish)
 {
     char title[512];
@@ -193,6 +213,8 @@ static int answer(const struct plan_wish *wish)
     struct tb_plan plan = {0};
     struct scene_wish where = {.grid = wish->grid};
     int error = tb_scene_open(&scene, &where);
+    if (error == TB_OK)
+        error = output_check(wish->output);
     if (error == TB_OK)
         error = tb_scene_plan_hosts(&scene, &plan);
     if (error == TB_OK)

@@ -32,6 +32,11 @@ static int sizes_compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static bool is_sized(enum tb_operation operation)
+{
+    return operation != TB_OPERATION_BARRIER && !tb_operation_unsized(operation);
+}
+
 /* Which sizes a cell is for: up to the one that was asked for, with all others of its class, since larger messages
  * would be cut into more pieces; and somewhat smaller ones, but none that another cell is for. */
 static void range_find(const uint64_t *sizes, uint32_t i, uint64_t *from, uint64_t *to)
@@ -243,7 +248,8 @@ static int cells_improve(struct planning *p)
     int error = TB_OK;
     for (uint32_t i = 0; i < p->plan->cell_count && error == TB_OK; i++) {
         uint64_t left = time_left(p), cells = p->plan->cell_count - i;
-        if (!tb_plan_has_trees(p->plan->cells[i].operation) || left / cells == 0)
+        bool nothing = is_sized(p->plan->cells[i].operation) && p->bytes[i] == 0; /* takes no time anyway */
+        if (!tb_plan_has_trees(p->plan->cells[i].operation) || nothing || left / cells == 0)
             continue;
         show(p, "trees", i + 1, &p->plan->cells[i], p->bytes[i]);
         error = cell_improve(p, i, left == UINT64_MAX ? 0 : left / cells);
@@ -252,11 +258,6 @@ static int cells_improve(struct planning *p)
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
-
-static bool is_sized(enum tb_operation operation)
-{
-    return operation != TB_OPERATION_BARRIER && !tb_operation_unsized(operation);
-}
 
 static uint32_t cells_count(const struct planning *p, uint32_t sizes)
 {
@@ -290,7 +291,9 @@ static int operations_plan(struct planning *p)
     memcpy(sizes, p->wish->sizes, sizeof sizes);
     qsort(sizes, p->wish->size_count, sizeof sizes[0], sizes_compare);
     for (uint32_t i = 0; i < p->wish->size_count; i++)
-        if (count == 0 || sizes[i] != sizes[count - 1])
+        if (count > 0 && tb_size_class(sizes[i]) == tb_size_class(sizes[count - 1]))
+            sizes[count - 1] = sizes[i]; /* one entry holds for both */
+        else
             sizes[count++] = sizes[i];
     p->cells = cells_count(p, count);
     if (p->cells == UINT32_MAX)

@@ -88,8 +88,11 @@ static int read_plan(struct tb_options *options, void **image)
     if (*tb_param.plan == 0)
         return TB_OK;
     int rc = tb_plan_load(&plan, tb_param.plan);
-    if (rc == TB_OK)
+    if (rc == TB_OK) {
         rc = tb_plan_image_make(&plan, image, &options->plan_bytes);
+        if (rc != TB_OK)
+            tb_error(rc, "%s: %s", tb_param.plan, tb_error_story());
+    }
     options->plan = *image;
     tb_plan_close(&plan);
     return rc;

@@ -84,8 +84,13 @@ int tb_scene_plan_choose(const struct scene *s, const struct tb_collective *call
     size_t length;
     *choice = (struct tb_choice){.reason = TB_REASON_PLAN};
     *forest = NULL;
-    if (*tb_param.plan == 0 || s->hosts == NULL)
+    if (*tb_param.plan == 0)
         return TB_OK;
+    if (s->hosts == NULL) {
+        fprintf(stderr, "tombolo explain: the plan %s is not followed: hosts have no names without --grid\n",
+                tb_param.plan);
+        return TB_OK;
+    }
     int error = tb_plan_load(&plan, tb_param.plan);
     if (error == TB_OK)
         error = tb_plan_image_make(&plan, &image, &length);

@@ -105,7 +105,10 @@ def named_roots(folder):
         return f"{os.listdir(folder)}: {text}"
     shown, _, _ = run(os.path.join(BIN, "tombolo"), "explain", "bcast", "--grid", THREE, "--bytes", "1k", "--set", f"plan={path}",
                       "--root", str(len(hosts) and sum(int(n) for n in re.findall(r"slots (\d+)", text)) - 1))
-    return "* runs (the plan)" in shown or shown
+    if "* runs (the plan)" not in shown:
+        return shown
+    _, err, _ = run(os.path.join(BIN, "tombolo"), "explain", "bcast", "--bytes", "1k", "--set", f"plan={path}")
+    return err.count("is not followed") == 1 or f"without a grid there are no such hosts: {err}"
 
 
 def wrong_words(folder):
@@ -115,7 +118,8 @@ def wrong_words(folder):
                              ((THREE, "-o", "-", "--time", "soon"), "--time", 2), ((THREE, "-o", "-", "--roots", "nobody"), "no host", 1),
                              ((THREE, "-o", "-", "--seed", "x"), "--seed", 2), ((grid, "-o", "-"), "bad.yaml:1", 1),
                              ((THREE, "-o", "-", "--evaluations", "0"), "--evaluations", 2), ((THREE, THREE), "too much", 2),
-                             ((THREE, "-o", "/nowhere/x", "--op", "barrier"), "cannot write", 1)]:
+                             ((THREE, "-o", "/nowhere/x", "--time", "1h"), "cannot write", 1), ((THREE, "-o", folder, "--time", "1h"), "cannot write", 1),
+                             ((THREE, "-o", "-", "--time", "1e-12"), "--time", 2)]:
         out, err, got = plan(*words, good=False)
         if got != code or say not in err or out:
             return f"{words}: exit code {got}, {out} {err}"
@@ -203,6 +207,20 @@ def followed(folder):
     return True
 
 
+def any_site(folder):
+    """The name of a site is any line, and clusters nest. Nothing of no bytes is planned: it takes no time."""
+    job, file = Job(folder), os.path.join(folder, "x.plan")
+    made(folder, "g.yaml", "sites:\n  - {name: 'TU Delft, # 1', clusters: [{name: o, clusters: [{name: a, hosts: ['a1:2']}, {name: b, hosts: ['b1:1']}]}]}\n"
+         "clusters: [{name: c, hosts: ['c1:1']}]\n")
+    plan(job.grid, "-o", file, "--op", "bcast,gather", "--bytes", "0,1k", "--roots", "all", "--evaluations", "20")
+    with open(file) as f:
+        text = f.read()
+    if "host b1 slots 1 in TU_Delft,___1/o/b\n" not in text or re.search(r"^\w+ bytes 0 root \S+\n  (piece|tree)", text, re.M):
+        return text
+    out, err, _ = job.run(file, variables={"TOMBOLO_EXPLAIN": "1"})
+    return (out == "0 wrong\n" and "not followed" not in err and any(why == "the plan" for *_, why in rows_of(err))) or f"{text} {out} {err}"
+
+
 def not_for_this_job(folder):
     """Other slots, fewer ranks, other places: one warning, and right results."""
     job = Job(folder)
@@ -241,7 +259,7 @@ def one_host(folder):
 
 def bad_files(folder):
     job = Job(folder)
-    for text, say in [("hello\n", "x.plan:1: this is no plan"), (HOSTS + "bcast bytes 1 root d1\n  use chain\n", "x.plan:5: root: \"d1\""),
+    for text, say in [("hello\n", "x.plan:1: this is no plan"), ("tombolo-plan 1\n", "x.plan:1: the hosts are missing"), (HOSTS + "bcast bytes 1 root d1\n  use chain\n", "x.plan:5: root: \"d1\""),
                       (HOSTS + "bcast bytes 1 root a1\n  tree\n    a1: b1\n", "x.plan:6: tree: host c1 is missing")]:
         out, err, code = job.run(made(folder, "x.plan", text), good=False)
         if code != 2 or say not in err or out:
@@ -260,7 +278,7 @@ def guide(folder):
 
 
 if __name__ == "__main__":
-    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, outputs, trees, followed, not_for_this_job, does_not_fit, large,
+    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
                                                        one_host, bad_files, guide]}
     chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))

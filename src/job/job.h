@@ -144,7 +144,7 @@ int tb_host_routes_read(struct tb_host_routes *routes, int descriptor,
 
 enum tb_job_source { TB_JOB_ALONE, TB_JOB_AGENT };
 
-#define TB_JOB_PLAN_LIMIT  (256u << 20) /* bytes of a plan that a job follows */
+#define TB_JOB_PLAN_LIMIT  (64u << 20)  /* bytes of a plan that a job follows */
 #define TB_JOB_PLANS_BYTES (256u << 10) /* of a host; of it, what is used becomes memory */
 
 struct tb_job_events {

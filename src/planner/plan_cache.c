@@ -39,7 +39,6 @@ struct tb_shape_plans {
     const struct tb_group_shape *shape;
     uint32_t known_count, known_room;
     struct known *known; /* found by hash; NULL: nothing is known */
-    bool matched;        /* the hosts were looked for in the plan: */
     uint32_t *hosts;     /* as tb_followed_match has them; NULL: there is no plan for the shape */
 };
 
@@ -156,13 +155,20 @@ void tb_plan_cache_visit(struct tb_plan_cache *cache, void (*visit)(struct tb_li
 
 /* ---- plans of shapes --------------------------------------------------------------------------------------------- */
 
-static int plans_make(const struct tb_group_shape *shape, uint8_t skip, struct tb_shape_plans **made)
+/* Its hosts are looked for in the plan now, as what a call follows must not depend on memory that one rank lacks. */
+static int plans_make(const struct tb_plan_cache *cache, const struct tb_group_shape *shape,
+                      struct tb_shape_plans **made)
 {
     struct tb_shape_plans *c = calloc(1, sizeof *c);
     if (c == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a plan");
+    int error = cache->followed != NULL ? tb_followed_match(cache->followed, shape, &c->hosts) : TB_OK;
+    if (error != TB_OK) {
+        free(c);
+        return error;
+    }
     c->shape = tb_group_shape_hold(shape);
-    c->skip = skip;
+    c->skip = cache->skip;
     *made = c;
     return TB_OK;
 }
@@ -196,7 +202,7 @@ int tb_shape_plans_get(struct tb_plan_cache *cache, const struct tb_group_shape 
     if (c != NULL) {
         cache->idle -= c->users == 0;
     } else {
-        error = plans_make(shape, cache->skip, &c);
+        error = plans_make(cache, shape, &c);
         if (error == TB_OK) {
             c->next = cache->plans;
             cache->plans = c;
@@ -397,27 +403,21 @@ int tb_shape_plans_choose(struct tb_plan_cache *cache, struct tb_shape_plans *pl
 
 /* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
-/* The row for a call; NULL: none. With the lock held. */
-static int row_find(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *call,
-                    const struct tb_plan_row **row)
+/* The row for a call; NULL: none. */
+static const struct tb_plan_row *row_find(const struct tb_plan_cache *cache, const struct tb_shape_plans *plans,
+                                          const struct tb_collective *call)
 {
-    *row = NULL;
-    if (!plans->matched) {
-        int error = tb_followed_match(cache->followed, plans->shape, &plans->hosts);
-        if (error != TB_OK)
-            return error;
-        plans->matched = true;
-    }
-    if (plans->hosts != NULL)
-        *row = tb_followed_find(cache->followed, plans->hosts, call);
-    return TB_OK;
+    return plans->hosts != NULL ? tb_followed_find(cache->followed, plans->hosts, call) : NULL;
 }
 
 static void misfit_tell(struct tb_plan_cache *cache, const struct tb_collective *call, const struct tb_plan_row *row)
 {
-    if (!cache->speaks)
-        return;
+    pthread_mutex_lock(&cache->lock);
+    bool speaks = cache->speaks;
     cache->speaks = false;
+    pthread_mutex_unlock(&cache->lock);
+    if (!speaks)
+        return;
     tb_log(TB_LOG_WARN, "planner",
            "the plan has %s for %s of %llu bytes%s, which does not fit the call; it runs what fits (and so do others "
            "like it)",
@@ -432,37 +432,28 @@ int tb_shape_plans_follow(struct tb_plan_cache *cache, struct tb_shape_plans *pl
                           const struct tb_preference *wish, struct tb_choice *choice, struct tb_forest **forest)
 {
     struct mark mark;
-    const struct tb_plan_row *row;
     *choice = (struct tb_choice){.reason = TB_REASON_PLAN};
     *forest = NULL;
-    if (cache->followed == NULL)
+    if (plans->hosts == NULL)
         return TB_OK;
     struct tb_collective call = call_of(plans, c, &mark);
     wish = wish != NULL && *wish->name != 0 ? wish : &cache->wishes[call.operation];
     if (tb_preference_find(wish, &call) != NULL)
         return TB_OK;
-    pthread_mutex_lock(&cache->lock);
-    int error = row_find(cache, plans, &call, &row);
-    if (error == TB_OK && row != NULL) {
-        error = tb_followed_choose(cache->followed, plans->hosts, row, &call, choice, forest);
-        if (error == TB_OK && choice->best.algorithm == NULL)
-            misfit_tell(cache, &call, row);
-    }
-    pthread_mutex_unlock(&cache->lock);
+    const struct tb_plan_row *row = row_find(cache, plans, &call);
+    if (row == NULL)
+        return TB_OK;
+    int error = tb_followed_choose(cache->followed, plans->hosts, row, &call, choice, forest);
+    if (error == TB_OK && choice->best.algorithm == NULL)
+        misfit_tell(cache, &call, row);
     return error;
 }
 
 bool tb_shape_plans_planned(struct tb_plan_cache *cache, struct tb_shape_plans *plans, const struct tb_collective *c)
 {
     struct mark mark;
-    const struct tb_plan_row *row = NULL;
-    if (cache->followed == NULL)
-        return false;
     struct tb_collective call = call_of(plans, c, &mark);
-    pthread_mutex_lock(&cache->lock);
-    int error = row_find(cache, plans, &call, &row);
-    pthread_mutex_unlock(&cache->lock);
-    return error == TB_OK && row != NULL;
+    return row_find(cache, plans, &call) != NULL;
 }
 
 /* ---- what has run ------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,8 @@
 /* What calls run by a plan: on a grid of three clusters, whose hosts the plan names. */
 #include "base/changed_bytes_test.h"
+#include "base/failing_memory_test.h"
 #include "planner/network_test.h"
+#include "planner/plan_cache.h"
 #include "planner/plan_text.h"
 #include "planner/planner.h"
 
@@ -242,6 +244,32 @@ static void other_groups_have_no_plan(void **state)
     world_close(&w);
 }
 
+/* Whether there is a plan for a call is known from the beginning, or the communicator gets no planner: a rank that
+ * lacks memory does not go another way than the others. */
+static void rows_are_found_without_memory(void **state)
+{
+    struct world w;
+    struct tb_shape_plans *plans = NULL;
+    struct tb_collective c = call_of(TB_OPERATION_BCAST, 7, 0, 1024);
+    int error = TB_ERR_MEMORY;
+    world_open(&w, text, RANKS);
+    world_follow(&w);
+    for (uint32_t n = 1; error != TB_OK; n++) {
+        countdown = n;
+        error = tb_shape_plans_get(w.cache, w.network.shape, &plans);
+        countdown = 0;
+        if (error != TB_OK)
+            assert_int_equal(error, TB_ERR_MEMORY);
+        assert_true(n < 20);
+    }
+    countdown = 1;
+    bool planned = tb_shape_plans_planned(w.cache, plans, &c);
+    countdown = 0;
+    assert_true(planned);
+    tb_shape_plans_release(w.cache, plans);
+    world_close(&w);
+}
+
 /* Other hosts, or as many ranks in other places. */
 static void plans_for_other_jobs_are_refused(void **state)
 {
@@ -364,6 +392,7 @@ int main(void)
         cmocka_unit_test(trees_are_those_of_the_text),
         cmocka_unit_test(the_user_goes_first),
         cmocka_unit_test(other_groups_have_no_plan),
+        cmocka_unit_test(rows_are_found_without_memory),
         cmocka_unit_test(plans_for_other_jobs_are_refused),
         cmocka_unit_test(what_does_not_fit_is_told_once),
         cmocka_unit_test(feedback_leaves_plans_alone),

@@ -40,6 +40,9 @@ int tb_plan_place_print(const struct tb_places *places, uint32_t place, char *te
             return tb_error(TB_ERR_LIMIT, "the names of the places around a host are longer than %zu bytes", size - 1);
         at += (size_t)n;
     }
+    /* What would end a word in the text of a plan: the name of a site may be any line. */
+    for (char *c = text; *c != 0; c++)
+        *c = (unsigned char)*c <= ' ' || *c == '#' ? '_' : *c;
     return TB_OK;
 }
 
@@ -137,30 +140,37 @@ int tb_plan_image_open(struct tb_plan_image *image, const void *bytes, size_t le
 
 /* ---- finding ----------------------------------------------------------------------------------------------------- */
 
+static bool is_for(const struct tb_plan_row *row, enum tb_operation operation, uint32_t root)
+{
+    return row->operation == (uint32_t)operation && row->root == root;
+}
+
 /* Whether a row comes behind where one for this call would begin. */
-static bool is_behind(const struct tb_plan_row *row, enum tb_operation operation, uint32_t root, uint32_t size_class)
+static bool is_behind(const struct tb_plan_row *row, enum tb_operation operation, uint32_t root, uint64_t bytes)
 {
     if (row->operation != (uint32_t)operation)
         return row->operation > (uint32_t)operation;
     if (row->root != root)
         return row->root > root;
-    return tb_size_class(row->from) > size_class;
+    return row->from > bytes;
 }
 
 const struct tb_plan_row *tb_plan_image_find(const struct tb_plan_image *image, enum tb_operation operation,
                                              uint32_t root, uint64_t bytes)
 {
     uint32_t low = 0, high = image->head->row_count, size_class = tb_size_class(bytes);
+    uint64_t least = tb_size_class_least(size_class);
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (is_behind(&image->rows[middle], operation, root, size_class))
+        if (is_behind(&image->rows[middle], operation, root, least))
             high = middle;
         else
             low = middle + 1;
     }
-    if (low == 0)
-        return NULL;
-    const struct tb_plan_row *row = &image->rows[low - 1];
-    bool covers = row->operation == (uint32_t)operation && row->root == root && size_class <= tb_size_class(row->to);
-    return covers ? row : NULL;
+    const struct tb_plan_row *before = low > 0 ? &image->rows[low - 1] : NULL;
+    const struct tb_plan_row *behind = low < image->head->row_count ? &image->rows[low] : NULL;
+    if (before != NULL && is_for(before, operation, root) && before->to >= least)
+        return before;
+    return behind != NULL && is_for(behind, operation, root) && tb_size_class(behind->from) == size_class ? behind
+                                                                                                          : NULL;
 }

@@ -9,9 +9,9 @@
 
 #define TB_PLAN_IMAGE_MAGIC  0x5442504cu
 #define TB_PLAN_IMAGE_FORMAT 1u
-#define TB_PLAN_IMAGE_LIMIT  (256u << 20) /* bytes */
-#define TB_PLAN_WORD_BYTES   1024u        /* of the name of a host, or the names of its places */
-#define TB_PLAN_NAME_BYTES   32u          /* of an algorithm, with the 0 behind it */
+#define TB_PLAN_IMAGE_LIMIT  (64u << 20) /* bytes: it waits for each agent in the launcher's memory */
+#define TB_PLAN_WORD_BYTES   1024u       /* of the name of a host, or the names of its places */
+#define TB_PLAN_NAME_BYTES   32u         /* of an algorithm, with the 0 behind it */
 
 struct tb_plan;
 
@@ -47,7 +47,7 @@ struct tb_plan_image {
 uint64_t tb_plan_host_key(const char *place, const char *name, uint32_t slots);
 /* The digest of hosts: that of those before, or 0, and of one more. Their order does not matter. */
 uint64_t tb_plan_digest_add(uint64_t digest, uint64_t key);
-/* As struct tb_plan_host has it. TB_ERR_LIMIT: it is too long. */
+/* As struct tb_plan_host has it: a word, with _ for blanks and # in names. TB_ERR_LIMIT: it is too long. */
 int tb_plan_place_print(const struct tb_places *places, uint32_t place, char *text, size_t size);
 
 /* Whether trees can be planned for the operation. */
@@ -58,7 +58,7 @@ int tb_plan_image_make(const struct tb_plan *plan, void **bytes, size_t *length)
 /* Looks at all of it, whoever it is from; that trees have no circles is seen when they are made. */
 int tb_plan_image_open(struct tb_plan_image *image, const void *bytes, size_t length);
 /* The row for a size, operation and root (a host, or TB_PLAN_ANY for rows that are for all); NULL: there is none. Sizes
- * of one class are one. */
+ * of one class are one: the row that has the smallest of them holds, else the first that has any. */
 const struct tb_plan_row *tb_plan_image_find(const struct tb_plan_image *image, enum tb_operation operation,
                                              uint32_t root, uint64_t bytes);
 

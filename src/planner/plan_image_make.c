@@ -70,7 +70,9 @@ int tb_plan_image_make(const struct tb_plan *plan, void **bytes, size_t *length)
     head.numbers = head.rows + plan->cell_count * sizeof(struct tb_plan_row);
     head.bytes = head.numbers + (numbers * sizeof(uint32_t) + 7) / 8 * 8;
     if (head.bytes > TB_PLAN_IMAGE_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "the plan takes more than %u bytes", TB_PLAN_IMAGE_LIMIT);
+        return tb_error(TB_ERR_LIMIT,
+                        "the plan is too large: its trees and entries would take %llu bytes, and %u is the limit",
+                        (unsigned long long)head.bytes, TB_PLAN_IMAGE_LIMIT);
     char *block = calloc(1, (size_t)head.bytes);
     if (block == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a plan");

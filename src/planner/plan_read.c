@@ -49,6 +49,12 @@ static int wrong(const struct reading *r, const char *field, const char *value, 
     return tb_error(TB_ERR_ARGUMENT, "%s:%u: %s: \"%.80s\" should be %s", r->file, r->line, field, value, should);
 }
 
+static int hosts_missing(const struct reading *r)
+{
+    return tb_error(TB_ERR_ARGUMENT, "%s:%u: the hosts are missing: lines `host NAME slots COUNT in PLACE`", r->file,
+                    r->line);
+}
+
 static const char *host_name(const struct reading *r, uint32_t host)
 {
     return r->plan->hosts[host].name;
@@ -320,8 +326,7 @@ static int cell_take(struct reading *r, enum tb_operation operation, char **rest
     r->piece = r->served = 0;
     r->cell = (struct tb_plan_cell){.operation = operation, .root = TB_PLAN_ANY, .line = r->line};
     if (error == TB_OK && r->plan->host_count == 0)
-        return tb_error(TB_ERR_ARGUMENT, "%s:%u: the hosts are missing: lines `host NAME slots COUNT in PLACE`",
-                        r->file, r->line);
+        return hosts_missing(r);
     for (char *word = next_word(rest); word != NULL && error == TB_OK; word = next_word(rest)) {
         bool *twice = strcmp(word, "bytes") == 0 ? &bytes : strcmp(word, "root") == 0 ? &rooted : NULL;
         if (twice == NULL)
@@ -436,6 +441,8 @@ static int whole_check(const struct reading *r)
     uint64_t digest = tb_plan_digest(r->plan);
     if (!r->begun)
         return tb_error(TB_ERR_ARGUMENT, "%s:1: this is no plan: it is empty", r->file);
+    if (r->plan->host_count == 0)
+        return hosts_missing(r);
     if (r->digested && r->digest != digest)
         return tb_error(TB_ERR_ARGUMENT, "%s:%u: digest: that of the hosts in this file is %016llx; were they changed?",
                         r->file, r->digest_line, (unsigned long long)digest);

@@ -62,7 +62,7 @@ static bool is_word(const char *text)
 
 int tb_plan_add_host(struct tb_plan *plan, const char *name, const char *place, uint32_t slots)
 {
-    if (!is_word(name) || (*place != 0 && !is_word(place)))
+    if (!is_word(name) || strcmp(name, "any") == 0 || (*place != 0 && !is_word(place)))
         return tb_error(TB_ERR_ARGUMENT, "\"%.80s\" in \"%.80s\" cannot be the name of a host in a plan", name, place);
     if (tb_plan_find_host(plan, name) != TB_PLAN_ANY)
         return tb_error(TB_ERR_ARGUMENT, "host %s is there twice", name);

@@ -176,6 +176,8 @@ static void what_is_wrong_is_named_with_its_line(void **state)
         {"tombolo-plan 1\nhost a 3\n", "p:2: host: \"3\" should be \"slots\""},
         {HEAD "host a slots 1\n", "p:6: host a is there twice"},
         {"tombolo-plan 1\nbcast bytes 1\n", "p:2: the hosts are missing"},
+        {"# a plan\ntombolo-plan 1\n\n", "p:3: the hosts are missing"},
+        {"tombolo-plan 1\nhost any slots 1\n", "p:2: \"any\" in \"\" cannot be the name"},
         {HEAD "cast bytes 1\n", "p:6: there is no operation \"cast\""},
         {HEAD "bcast\nuse binomial\n", "p:6: bytes: its value is missing"},
         {HEAD "bcast bytes 2..1\n", "p:6: bytes: \"1\" should be a number from 2"},
@@ -332,6 +334,51 @@ static void changed_images_do_no_harm(void **state)
     free(bytes);
 }
 
+/* A class of sizes, of which 1024 to 1279 are one, has one row, which is that of the smallest. */
+static void sizes_of_a_class_have_one_row(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        uint64_t from; /* of the row; 0: there is none */
+    } wanted[] = {{1, 1},         {1000, 1},     {1024, 1},     {1100, 1},      {1279, 1},
+                  {1280, 1025},   {60000, 1025}, {70000, 1025}, {90000, 90000}, {85000, 90000},
+                  {98303, 90000}, {98304, 0},    {0, 0}};
+    struct tb_plan plan;
+    void *bytes;
+    size_t length;
+    struct tb_plan_image image;
+    assert_int_equal(parse(&plan, HEAD "bcast bytes 1025..64k\nuse chain:2\nbcast bytes 1..1k\nuse chain:1\n"
+                                       "bcast bytes 90000\nuse binomial\nbcast bytes 90001\nuse binomial\n"),
+                     TB_OK);
+    assert_int_equal(tb_plan_image_make(&plan, &bytes, &length), TB_OK);
+    assert_int_equal(tb_plan_image_open(&image, bytes, length), TB_OK);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const struct tb_plan_row *row = tb_plan_image_find(&image, TB_OPERATION_BCAST, TB_PLAN_ANY, wanted[i].bytes);
+        assert_int_equal(row != NULL ? row->from : 0, wanted[i].from);
+    }
+    free(bytes);
+    tb_plan_close(&plan);
+}
+
+/* What is too large for a job is refused before it is made. */
+static void an_image_has_a_limit(void **state)
+{
+    struct tb_plan_host *hosts = calloc(TB_PLAN_HOSTS_LIMIT, sizeof *hosts);
+    struct tb_forest trees = {.nodes = TB_PLAN_HOSTS_LIMIT, .trees = TB_FOREST_TREES};
+    struct tb_plan_cell cells[8];
+    void *bytes = NULL;
+    size_t length;
+    assert_non_null(hosts);
+    for (uint32_t i = 0; i < TB_PLAN_HOSTS_LIMIT; i++)
+        hosts[i] = (struct tb_plan_host){"a", "b", 1};
+    for (uint32_t i = 0; i < 8; i++)
+        cells[i] = (struct tb_plan_cell){.operation = TB_OPERATION_BARRIER, .trees = &trees};
+    const struct tb_plan plan = {.host_count = TB_PLAN_HOSTS_LIMIT, .hosts = hosts, .cell_count = 8, .cells = cells};
+    assert_int_equal(tb_plan_image_make(&plan, &bytes, &length), TB_ERR_LIMIT);
+    assert_null(bytes);
+    free(hosts);
+}
+
 static void digests_are_of_places_and_slots(void **state)
 {
     static const struct {
@@ -390,6 +437,8 @@ int main(void)
         cmocka_unit_test(changed_texts_do_no_harm),
         cmocka_unit_test(an_image_has_what_the_text_says),
         cmocka_unit_test(changed_images_do_no_harm),
+        cmocka_unit_test(sizes_of_a_class_have_one_row),
+        cmocka_unit_test(an_image_has_a_limit),
         cmocka_unit_test(digests_are_of_places_and_slots),
         cmocka_unit_test(memory_that_fails_is_told),
     };
