@@ -55,22 +55,6 @@ static int size_take(struct plan_wish *wish, const char *word)
     return TB_OK;
 }
 
-static int time_parse(const char *text, uint64_t *time)
-{
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"min", 6e10}, {"m", 6e10}, {"h", 3.6e12}};
-    char *end = NULL;
-    double value = strtod(text, &end);
-    for (size_t i = 0; i < sizeof units / sizeof units[0] && end != text; i++)
-        if (strcmp(end, units[i].unit) == 0 && value > 0 && value * units[i].ns < 1e18) {
-            *time = (uint64_t)(value * units[i].ns);
-            return TB_OK;
-        }
-    return tb_error(TB_ERR_ARGUMENT, "--time %s: should be a time such as 10s, 500ms or 2min", text);
-}
-
 static int number_parse(const char *option, const char *text, uint64_t least, uint64_t *value)
 {
     const char *end = tb_number_read(text, value);
@@ -99,7 +83,7 @@ static int option_parse(struct plan_wish *wish, const char *word, const char *va
     if (strcmp(word, "--bytes") == 0)
         return list_parse(wish, word, value, size_take);
     if (strcmp(word, "--time") == 0)
-        return time_parse(value, &wish->time);
+        return tb_command_time(word, value, &wish->time);
     if (strcmp(word, "--evaluations") == 0)
         return number_parse(word, value, 1, &wish->evaluations);
     if (strcmp(word, "--seed") == 0)
@@ -177,6 +161,28 @@ static int file_save(const struct tb_plan *plan, const char *title, const char *
     return error;
 }
 
+/* Whether a plan can be written there, before there is one: a file beside it can be made. */
+static int output_check(const char *file)
+{
+    struct stat about;
+    char *beside = NULL;
+    bool there = lstat(file, &about) == 0;
+    if (strcmp(file, "-") == 0 || (there && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)))
+        return TB_OK;
+    if (there && S_ISDIR(about.st_mode))
+        return tb_error(TB_ERR_ARGUMENT, "cannot write %s: it is a folder", file);
+    if (asprintf(&beside, "%s.new", file) < 0)
+        return tb_error(TB_ERR_MEMORY, "no memory for the name of the plan");
+    FILE *to = fopen(beside, "ae");
+    int error = to != NULL ? TB_OK : tb_error_errno("cannot write %s", beside);
+    if (to != NULL) {
+        fclose(to);
+        unlink(beside);
+    }
+    free(beside);
+    return error;
+}
+
 static int plan_save(const struct tb_plan *plan, const struct plan_wish *wish)
 {
     char title[512];
@@ -193,6 +199,8 @@ static int answer(const struct plan_wish *wish)
     struct tb_plan plan = {0};
     struct scene_wish where = {.grid = wish->grid};
     int error = tb_scene_open(&scene, &where);
+    if (error == TB_OK)
+        error = output_check(wish->output);
     if (error == TB_OK)
         error = tb_scene_plan_hosts(&scene, &plan);
     if (error == TB_OK)
@@ -217,7 +225,7 @@ int tb_command_plan(char **words)
     if (error == TB_OK)
         error = wish_parse(&wish, words);
     if (error == TB_OK)
-        error = tb_cost_parameters_check();
+        error = tb_command_collectives(wish.lab);
     if (error != TB_OK) {
         fprintf(stderr, "tombolo plan: %s\n%s", tb_error_story(), usage);
         return 2;
@@ -228,7 +236,6 @@ int tb_command_plan(char **words)
               stderr);
         return 2;
     }
-    tb_command_assume(wish.lab);
     error = answer(&wish);
     if (error != TB_OK)
         fprintf(stderr, "tombolo plan: %s\n", tb_error_story());
