@@ -6,28 +6,17 @@
 
 #define TREES_MOST 1024u /* nodes whose trees are printed */
 
-/* Bytes of the character in UTF-8 that begins here; 0: none does, as in a file's name that is anything. */
-static int character_bytes(const unsigned char *c)
-{
-    int more = c[0] < 0x80 ? 0 : c[0] < 0xc2 ? -1 : c[0] < 0xe0 ? 1 : c[0] < 0xf0 ? 2 : c[0] < 0xf5 ? 3 : -1;
-    for (int i = 1; i <= more; i++)
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-    bool wrong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf0 && c[1] < 0x90) ||
-                 (c[0] == 0xf4 && c[1] > 0x8f);
-    return wrong ? 0 : more + 1;
-}
-
 void tb_sim_json_text(const char *text)
 {
-    const unsigned char *c = (const unsigned char *)text;
     putchar('"');
-    for (int bytes; *c != 0; c += bytes > 0 ? bytes : 1) {
-        bytes = character_bytes(c);
-        if (bytes == 0 || *c < ' ')
-            printf("\\u%04x", bytes == 0 ? 0xfffdu : *c);
+    for (int bytes; *text != 0; text += bytes > 0 ? bytes : 1) {
+        bytes = tb_character_bytes(text);
+        if (bytes == 0)
+            fputs(TB_CHARACTER_UNKNOWN, stdout);
+        else if ((unsigned char)*text < ' ')
+            printf("\\u%04x", (unsigned)*text);
         else
-            printf("%s%.*s", *c == '"' || *c == '\\' ? "\\" : "", bytes, (const char *)c);
+            printf("%s%.*s", *text == '"' || *text == '\\' ? "\\" : "", bytes, text);
     }
     putchar('"');
 }

@@ -56,7 +56,7 @@ static int grid_open(struct sim *sim, uint32_t clusters, bool symmetric, uint64_
     if (error == TB_OK) {
         snprintf(sim->where, sizeof sim->where, "%u node%s drawn from %u clusters (%u of them), %s, seed %llu",
                  grid.nodes, tb_plural(grid.nodes), clusters, grid.cluster_count,
-                 symmetric ? "symmetric" : "asymmetric", (unsigned long long)seed);
+                 symmetric ? "symmetric" : "asymmetric", (unsigned long long)q->wish.seed);
         error = tb_sim_treesim(sim);
     }
     tb_thesis_grid_close(&grid);

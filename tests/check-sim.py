@@ -225,17 +225,19 @@ def plots():
 
 
 def odd_names():
-    """What programs are told is JSON in UTF-8, whatever a file is called, also where a name is too long to be told."""
+    """What programs are told is JSON in UTF-8, and pictures are XML, whatever a file is called, also where a name is too long to be told."""
     with tempfile.TemporaryDirectory() as folder:
         for name in (b"m\xff\"\n\xc3.txt", "é".encode() * 100, b"d" * 101 + "é".encode() * 70, b"\xed\xa0\x80\xf0\x9f\x8c\x8d"):
             path = os.path.join(os.fsencode(folder), name)
             with open(path, "wb") as f:
                 f.write(b"- 2\n2 -\n")
-            done = subprocess.run([TOMBOLO, "sim", "--matrix", path, "--planner", "lpbf", "--json"], capture_output=True, timeout=60, check=False)
+            done = subprocess.run([TOMBOLO, "sim", "--matrix", path, "--planner", "lpbf", "--json", "--draw", os.path.join(folder, "p")],
+                                  capture_output=True, timeout=60, check=False)
             try:
+                xml.etree.ElementTree.parse(os.path.join(folder, "p-tree.svg"))
                 if json.loads(done.stdout.decode("utf-8"))["nodes"] != 2:
                     yield f"{name}: {done.stdout}"
-            except ValueError as error:
+            except (ValueError, xml.etree.ElementTree.ParseError) as error:
                 yield f"{name}: {error}: {done.stdout}, {done.stderr}"
 
 
