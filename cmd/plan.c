@@ -55,22 +55,6 @@ static int size_take(struct plan_wish *wish, const char *word)
     return TB_OK;
 }
 
-static int time_parse(const char *text, uint64_t *time)
-{
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"min", 6e10}, {"m", 6e10}, {"h", 3.6e12}};
-    char *end = NULL;
-    double value = strtod(text, &end);
-    for (size_t i = 0; i < sizeof units / sizeof units[0] && end != text; i++)
-        if (strcmp(end, units[i].unit) == 0 && value * units[i].ns >= 1 && value * units[i].ns < 1e18) {
-            *time = (uint64_t)(value * units[i].ns);
-            return TB_OK;
-        }
-    return tb_error(TB_ERR_ARGUMENT, "--time %s: should be a time such as 10s, 500ms or 2min", text);
-}
-
 static int number_parse(const char *option, const char *text, uint64_t least, uint64_t *value)
 {
     const char *end = tb_number_read(text, value);
@@ -99,7 +83,7 @@ static int option_parse(struct plan_wish *wish, const char *word, const char *va
     if (strcmp(word, "--bytes") == 0)
         return list_parse(wish, word, value, size_take);
     if (strcmp(word, "--time") == 0)
-        return time_parse(value, &wish->time);
+        return tb_command_time(word, value, &wish->time);
     if (strcmp(word, "--evaluations") == 0)
         return number_parse(word, value, 1, &wish->evaluations);
     if (strcmp(word, "--seed") == 0)
@@ -239,7 +223,7 @@ int tb_command_plan(char **words)
     if (error == TB_OK)
         error = wish_parse(&wish, words);
     if (error == TB_OK)
-        error = tb_cost_parameters_check();
+        error = tb_command_collectives(wish.lab);
     if (error != TB_OK) {
         fprintf(stderr, "tombolo plan: %s\n%s", tb_error_story(), usage);
         return 2;
@@ -250,7 +234,6 @@ int tb_command_plan(char **words)
               stderr);
         return 2;
     }
-    tb_command_assume(wish.lab);
     error = answer(&wish);
     if (error != TB_OK)
         fprintf(stderr, "tombolo plan: %s\n", tb_error_story());

@@ -14,9 +14,8 @@
 
 static const char usage[] = TB_HELP_TOMBOLO_SIM;
 
-#define BYTES_USUAL  (1u << 20)
-#define BYTES_NONE   UINT64_MAX /* that was not said */
-#define TIME_LONGEST 86400.0    /* seconds */
+#define BYTES_USUAL (1u << 20)
+#define BYTES_NONE  UINT64_MAX /* that was not said */
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
 
@@ -29,26 +28,6 @@ static int number_parse(const char *option, const char *text, uint64_t least, ui
                         (unsigned long long)least, (unsigned long long)most);
     *value = number;
     return TB_OK;
-}
-
-/* Seconds, or with a unit: 10, 10s, 500ms, 2m. */
-static int time_parse(const char *option, const char *text, uint64_t *time)
-{
-    static const struct {
-        const char *name;
-        double seconds;
-    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60}};
-    char *end;
-    double number = strtod(text, &end);
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        double seconds = number * units[i].seconds;
-        if (end == text || strcmp(end, units[i].name) != 0 || !(seconds > 0 && seconds <= TIME_LONGEST))
-            continue;
-        *time = (uint64_t)(seconds * 1e9);
-        return TB_OK;
-    }
-    return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a time between 1us and 24 hours, as 10s, 500ms or 2m", option,
-                    text);
 }
 
 static int set_parse(const char *text)
@@ -82,13 +61,15 @@ static int planners_parse(struct sim_query *q, const char *text)
         char *colon = strchr(word, ':');
         if (colon != NULL)
             *colon = 0;
-        if (strcmp(word, "all") == 0 && colon == NULL)
+        if (strcmp(word, "all") == 0 && colon != NULL)
+            return tb_error(TB_ERR_ARGUMENT, "--planner: a time for all of them is --time %s", colon + 1);
+        if (strcmp(word, "all") == 0)
             q->planners |= (1u << TB_SEARCH_COUNT) - 1;
         else if (tb_searcher_find(word, &searcher))
             q->planners |= 1u << searcher;
         else
             return tb_error(TB_ERR_ARGUMENT, "--planner: there is no planner \"%s\"; there are all%s", word, known);
-        if (colon != NULL && time_parse("--planner", colon + 1, &q->times[searcher]) != TB_OK)
+        if (colon != NULL && tb_command_time("--planner", colon + 1, &q->times[searcher]) != TB_OK)
             return TB_ERR_ARGUMENT;
     }
     return TB_OK;
@@ -173,7 +154,7 @@ static int option_parse(struct sim_query *q, const char *word, const char *value
     if (strcmp(word, "--seed") == 0)
         return number_parse(word, value, 0, UINT64_MAX, &q->wish.seed);
     if (strcmp(word, "--time") == 0)
-        return time_parse(word, value, &q->wish.time);
+        return tb_command_time(word, value, &q->wish.time);
     if (strcmp(word, "--evaluations") == 0)
         return number_parse(word, value, 1, 1ull << 40, &q->wish.evaluations);
     if (strcmp(word, "--random") == 0)
@@ -233,6 +214,10 @@ static int query_settle(struct sim_query *q)
                         "other operations need a grid file and --model grid");
     if (q->random == 0 && (q->grids > 0 || q->cluster_counts > 0 || q->symmetric || q->asymmetric))
         return tb_error(TB_ERR_ARGUMENT, "--grids, --clusters, --symmetric and --asymmetric go with --random");
+    if (!grid && (q->where.deal || q->lab))
+        return tb_error(TB_ERR_ARGUMENT, "--deal and --lab go with a grid file");
+    if (q->matrix != NULL && strcmp(q->matrix, "-") == 0 && q->schedule != NULL && strcmp(q->schedule, "-") == 0)
+        return tb_error(TB_ERR_ARGUMENT, "--matrix and --schedule cannot both be standard input");
     if (q->schedule != NULL && q->random > 0)
         return tb_error(TB_ERR_ARGUMENT, "--schedule goes with a grid file or --matrix");
     if ((q->draw != NULL || q->schedule != NULL) && !trees)
@@ -348,6 +333,8 @@ void tb_sim_rows_close(struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->row_count; i++)
         tb_forest_close(sim->rows[i].forest);
+    tb_forest_close(sim->schedule);
+    sim->schedule = NULL;
     free(sim->rows);
     sim->rows = NULL;
     sim->row_count = sim->row_room = 0;
@@ -363,11 +350,12 @@ int tb_command_sim(char **words)
     int error = tb_transports_load_params();
     if (error == TB_OK)
         error = query_parse(&q, words);
+    if (error == TB_OK)
+        error = tb_command_collectives(q.lab);
     if (error != TB_OK) {
         fprintf(stderr, "tombolo sim: %s\n%s", tb_error_story(), usage);
         return 2;
     }
-    tb_command_assume(q.lab);
     error = q.random > 0 ? tb_sim_random(&q) : q.matrix != NULL ? tb_sim_matrix(&q) : tb_sim_grid(&q);
     if (error != TB_OK)
         fprintf(stderr, "tombolo sim: %s\n", tb_error_story());

@@ -60,6 +60,7 @@ struct sim {
     enum tb_span_kind (*level)(const void *context, uint32_t from, uint32_t to);
     /* Who sends when along a forest; free(*bars). */
     int (*bars)(const struct sim *sim, const struct tb_forest *forest, struct tb_forest_bar **bars, uint32_t *count);
+    struct tb_forest *schedule; /* that was written by hand; NULL: none, or it has become a row */
     struct sim_row *rows;
     uint32_t row_count, row_room;
     uint32_t best; /* row; UINT32_MAX: none */
@@ -81,7 +82,9 @@ int tb_sim_random(const struct sim_query *query);
 int tb_sim_rates(const struct sim_query *query, const struct scene *scene, uint32_t root, struct tb_problem **problem);
 /* Sets what is known of a problem of TreeSim: levels, bars, its bound. */
 int tb_sim_treesim(struct sim *sim);
-/* The tree of --schedule, if there is one, as a row. */
+/* Reads the tree of --schedule, if there is one; unless --root says it, its root is that of the call. */
+int tb_sim_schedule_read(struct sim *sim, uint32_t nodes, uint32_t *root);
+/* Rates it, as a row. */
 int tb_sim_schedule(struct sim *sim);
 /* The node that --root names by its number. */
 int tb_sim_root(const struct sim_query *query, uint32_t nodes, uint32_t *root);

@@ -142,24 +142,35 @@ static bool is_worth_a_row(const struct tb_candidate *rows, uint32_t at, const s
     return true;
 }
 
+/* What users wish, as parameters and rules. */
+struct grid_wishes {
+    struct tb_preference wishes[TB_OPERATION_COUNT];
+    struct tb_rules rules;
+};
+
+static int facts_find(const struct grid_sim *g, struct grid_wishes *w, struct tb_choice_facts *facts)
+{
+    int error = tb_rules_load();
+    if (error == TB_OK)
+        error = tb_preferences_read(w->wishes, &w->rules);
+    *facts = (struct tb_choice_facts){.shape = g->scene.shape,
+                                      .wish = &w->wishes[g->call.operation],
+                                      .wish_reason = TB_REASON_PARAMETER,
+                                      .rules = &w->rules};
+    return error;
+}
+
 /* Where trees are not searched: all of it, as `tombolo explain` has it. */
 static int catalogue_rate(struct grid_sim *g)
 {
-    struct tb_preference wishes[TB_OPERATION_COUNT];
-    struct tb_rules rules;
+    struct grid_wishes wishes;
+    struct tb_choice_facts facts;
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
     struct tb_choice choice;
     struct tb_collective rated = tb_size_class_call(&g->call), *call = &rated;
-    int error = tb_rules_load();
+    int error = facts_find(g, &wishes, &facts);
     if (error == TB_OK)
-        error = tb_preferences_read(wishes, &rules);
-    if (error == TB_OK)
-        error = tb_levels_read(&call->skip);
-    if (error != TB_OK)
-        return error;
-    struct tb_choice_facts facts = {
-        .shape = call->shape, .wish = &wishes[call->operation], .wish_reason = TB_REASON_PARAMETER, .rules = &rules};
-    error = tb_choice_make(&facts, call, &choice);
+        error = tb_choice_make(&facts, call, &choice);
     if (error != TB_OK || choice.best.algorithm == NULL)
         return error;
     uint32_t count = tb_rating_list(call, NULL, rows);
@@ -189,7 +200,7 @@ static int root_find(struct grid_sim *g)
     return tb_error(TB_ERR_ARGUMENT, "--root %s: %s has no host of this name with slots", q->root, q->where.grid);
 }
 
-static void call_fill(struct grid_sim *g)
+static int call_fill(struct grid_sim *g)
 {
     const struct sim_query *q = g->sim.query;
     const struct tb_group_shape *shape = g->scene.shape;
@@ -205,24 +216,29 @@ static void call_fill(struct grid_sim *g)
                                      .costs = shape->table};
     if (tb_param.reproducible)
         tb_collective_reproduce(&g->call);
+    return tb_levels_read(&g->call.skip);
 }
 
 /* What the library would run. */
 static int library_rate(struct grid_sim *g)
 {
+    struct grid_wishes wishes;
+    struct tb_choice_facts facts;
     struct tb_choice choice;
-    if (g->call.size > LIBRARY_RANKS) {
-        struct sim_row *row = tb_sim_row(&g->sim);
-        if (row == NULL)
-            return TB_ERR_MEMORY;
-        snprintf(row->name, sizeof row->name, "library");
-        snprintf(row->not_run, sizeof row->not_run, "more than %u ranks", LIBRARY_RANKS);
-        row->catalogue = true;
-        return TB_OK;
-    }
+    bool many = g->call.size > LIBRARY_RANKS;
     g->planned.limit = LIBRARY_EVENTS;
-    int error = tb_grid_problem_library(&g->planned, &choice);
-    return error == TB_OK && choice.best.algorithm != NULL ? candidate_add(&g->sim, &choice.best, &choice) : error;
+    int error = many ? tb_error(TB_ERR_LIMIT, "more than %u ranks", LIBRARY_RANKS) : facts_find(g, &wishes, &facts);
+    if (error == TB_OK)
+        error = tb_grid_problem_library(&g->planned, &facts, &choice);
+    if (error == TB_OK)
+        return candidate_add(&g->sim, &choice.best, &choice);
+    struct sim_row *row = error == TB_ERR_LIMIT ? tb_sim_row(&g->sim) : NULL;
+    if (row == NULL)
+        return error;
+    snprintf(row->name, sizeof row->name, "library");
+    snprintf(row->not_run, sizeof row->not_run, "%s", tb_error_story());
+    row->catalogue = true;
+    return TB_OK;
 }
 
 /* Planners, and what the library would run instead. */
@@ -266,6 +282,8 @@ static int grid_answer(struct grid_sim *g)
 {
     bool trees = tb_sim_searches(g->sim.query->operation) && g->scene.shape->host_count > 1;
     g->sim.model = "grid";
+    if (!trees && (g->sim.query->schedule != NULL || g->sim.query->draw != NULL))
+        return tb_error(TB_ERR_ARGUMENT, "--draw and --schedule: there is one host only, and so no tree");
     int error = trees ? trees_rate(g) : others_rate(g);
     if (error == TB_OK)
         error = tb_sim_answer(&g->sim);
@@ -297,13 +315,16 @@ int tb_sim_grid(const struct sim_query *q)
     int error = tb_scene_open(&g.scene, &where);
     if (error == TB_OK)
         error = root_find(&g);
+    if (error == TB_OK)
+        error = tb_sim_schedule_read(&g.sim, g.scene.shape->host_count, &g.root);
     if (error == TB_OK) {
         const struct tb_group_shape *s = g.scene.shape;
         snprintf(g.sim.where, sizeof g.sim.where, "%u rank%s on %u host%s in %u cluster%s of %s", s->size,
                  tb_plural(s->size), s->host_count, tb_plural(s->host_count), s->cluster_count,
                  tb_plural(s->cluster_count), q->where.grid);
-        call_fill(&g);
-        error = q->model == SIM_GRID ? grid_answer(&g) : rates_answer(&g);
+        error = call_fill(&g);
+        if (error == TB_OK)
+            error = q->model == SIM_GRID ? grid_answer(&g) : rates_answer(&g);
     }
     tb_sim_rows_close(&g.sim);
     tb_scene_close(&g.scene);

@@ -9,11 +9,14 @@
 void tb_sim_json_text(const char *text)
 {
     putchar('"');
-    for (; *text != 0; text++) {
-        if ((unsigned char)*text < ' ')
+    for (int bytes; *text != 0; text += bytes > 0 ? bytes : 1) {
+        bytes = tb_character_bytes(text);
+        if (bytes == 0)
+            fputs(TB_CHARACTER_UNKNOWN, stdout);
+        else if ((unsigned char)*text < ' ')
             printf("\\u%04x", (unsigned)*text);
         else
-            printf("%s%c", *text == '"' || *text == '\\' ? "\\" : "", *text);
+            printf("%s%.*s", *text == '"' || *text == '\\' ? "\\" : "", bytes, text);
     }
     putchar('"');
 }

@@ -47,22 +47,32 @@ int tb_sim_treesim(struct sim *sim)
 
 /* ---- a schedule by hand ------------------------------------------------------------------------------------------ */
 
+int tb_sim_schedule_read(struct sim *sim, uint32_t nodes, uint32_t *root)
+{
+    const struct sim_query *q = sim->query;
+    if (q->schedule == NULL)
+        return TB_OK;
+    int error = tb_schedule_read(&sim->schedule, q->schedule, nodes);
+    if (error == TB_OK && q->root == NULL)
+        *root = sim->schedule->root;
+    if (error == TB_OK && sim->schedule->root != *root)
+        error = tb_error(TB_ERR_ARGUMENT, "%s: its root is node %u, but --root %s is node %u", q->schedule,
+                         sim->schedule->root, q->root, *root);
+    return error;
+}
+
 int tb_sim_schedule(struct sim *sim)
 {
-    const char *path = sim->query->schedule;
-    struct sim_row *row = path != NULL ? tb_sim_row(sim) : NULL;
-    if (path == NULL)
+    if (sim->schedule == NULL)
         return TB_OK;
+    struct sim_row *row = tb_sim_row(sim);
     if (row == NULL)
         return TB_ERR_MEMORY;
-    snprintf(row->name, sizeof row->name, "%s", path);
-    int error = tb_schedule_read(&row->forest, path, sim->problem->nodes);
-    if (error == TB_OK && row->forest->root != sim->problem->root)
-        return tb_error(TB_ERR_ARGUMENT, "%s: its root is node %u, but the call's is %u (--root)", path,
-                        row->forest->root, sim->problem->root);
+    snprintf(row->name, sizeof row->name, "%s", sim->query->schedule);
+    row->forest = sim->schedule;
+    sim->schedule = NULL;
     uint64_t since = tb_sim_clock();
-    if (error == TB_OK)
-        error = sim->problem->rate(sim->problem, row->forest, &row->time);
+    int error = sim->problem->rate(sim->problem, row->forest, &row->time);
     row->planning = tb_sim_clock() - since;
     row->evaluations = 1;
     return error;
@@ -92,14 +102,10 @@ int tb_sim_matrix(const struct sim_query *q)
     struct sim sim = {.query = q, .name = number_name};
     uint32_t root = 0;
     int error = tb_matrix_read(&matrix, q->matrix);
-    if (error == TB_OK && q->schedule != NULL && q->root == NULL) { /* then its root is that of the call */
-        struct tb_forest *forest;
-        error = tb_schedule_read(&forest, q->schedule, matrix.nodes);
-        root = error == TB_OK ? forest->root : 0;
-        tb_forest_close(forest);
-    } else if (error == TB_OK) {
+    if (error == TB_OK)
         error = tb_sim_root(q, matrix.nodes, &root);
-    }
+    if (error == TB_OK)
+        error = tb_sim_schedule_read(&sim, matrix.nodes, &root);
     if (error == TB_OK)
         error = tb_treesim_open(&sim.problem, &(struct tb_treesim_source){.nodes = matrix.nodes,
                                                                           .root = root,

@@ -56,7 +56,7 @@ static int grid_open(struct sim *sim, uint32_t clusters, bool symmetric, uint64_
     if (error == TB_OK) {
         snprintf(sim->where, sizeof sim->where, "%u node%s drawn from %u clusters (%u of them), %s, seed %llu",
                  grid.nodes, tb_plural(grid.nodes), clusters, grid.cluster_count,
-                 symmetric ? "symmetric" : "asymmetric", (unsigned long long)seed);
+                 symmetric ? "symmetric" : "asymmetric", (unsigned long long)q->wish.seed);
         error = tb_sim_treesim(sim);
     }
     tb_thesis_grid_close(&grid);
@@ -133,9 +133,8 @@ static double deviation(double sum, double squares, uint32_t count)
 
 static const char how[] =
     "Nodes are drawn evenly, without repetition, from all that table 6 of the MPITH thesis gives a grid of so many\n"
-    "clusters; the first one is the root. Bandwidths between clusters, and inside each, are whole numbers from 1 to "
-    "1000\n"
-    "Mbit/s, drawn evenly for each pair (symmetric) or each direction (asymmetric), anew for every grid.";
+    "clusters; the first one is the root. Bandwidths between clusters are whole numbers from 1 to 1000 Mbit/s, drawn\n"
+    "evenly for each pair (symmetric) or each direction (asymmetric), anew for every grid; inside each it is 1000.";
 
 static void head_print(const struct sim_query *q, const struct series *all, uint32_t count)
 {
@@ -245,14 +244,17 @@ static void series_json(const struct series *s, const struct sim *names, bool la
     for (uint32_t p = 0; p < names->row_count; p++) {
         const struct tally *t = &s->tallies[p];
         printf("    {\"planner\": \"%s\", ", names->rows[p].name);
-        if (t->grids == 0)
-            printf("\"not_run\": \"%s\"}", t->not_run);
-        else
+        if (t->grids == 0) {
+            printf("\"not_run\": ");
+            tb_sim_json_text(t->not_run);
+            printf("}");
+        } else {
             printf("\"grids\": %u, \"mean_seconds\": %.12f, \"ratio_of_means\": %.6f, \"mean_ratio\": %.6f, "
                    "\"deviation\": %.6f, \"worst\": %.6f, \"planning_seconds\": %.9f, \"complete\": %s}",
                    t->grids, t->time / t->grids, mean_ratio(t), t->ratio / t->grids,
                    deviation(t->ratio, t->square, t->grids), t->worst, t->planning / t->grids,
                    t->limited ? "false" : "true");
+        }
         printf("%s\n", p + 1 < names->row_count ? "," : "");
     }
     printf("  ]}%s\n", last ? "" : ",");

@@ -118,12 +118,25 @@ def wrong_words(folder):
                              ((THREE, "-o", "-", "--time", "soon"), "--time", 2), ((THREE, "-o", "-", "--roots", "nobody"), "no host", 1),
                              ((THREE, "-o", "-", "--seed", "x"), "--seed", 2), ((grid, "-o", "-"), "bad.yaml:1", 1),
                              ((THREE, "-o", "-", "--evaluations", "0"), "--evaluations", 2), ((THREE, THREE), "too much", 2),
-                             ((THREE, "-o", "/nowhere/x", "--time", "1h"), "cannot write", 1), ((THREE, "-o", folder, "--time", "1h"), "cannot write", 1),
-                             ((THREE, "-o", "-", "--time", "1e-12"), "--time", 2)]:
+                             ((THREE, "-o", "-", "--time", "1e-12"), "1us", 2), ((THREE, "-o", "-", "--set", "bcast=best"), '"best"', 2),
+                             ((THREE, "-o", "/nowhere/x", "--time", "1h"), "cannot write", 1), ((THREE, "-o", folder, "--time", "1h"), "cannot write", 1)]:
         out, err, got = plan(*words, good=False)
         if got != code or say not in err or out:
             return f"{words}: exit code {got}, {out} {err}"
+    if os.listdir(folder) != ["bad.yaml"]:
+        return f"{os.listdir(folder)}"
     return True
+
+
+def no_trees(folder):
+    """Blocks too long for any tree of hosts, and links too slow to count: such entries have an algorithm, and the others what they would have."""
+    text, _, _ = plan(THREE, "-o", "-", "--op", "gather,scatter", "--bytes", "16,1g", "--roots", "mercury1", "--evaluations", "50")
+    if len(re.findall(r"^(?:gather|scatter) bytes .*1g root mercury1\n  use ", text, re.M)) != 2 or text.count("\ngather ") != 2:
+        return text
+    slow = made(folder, "slow.yaml", "clusters:\n- {name: a, hosts: 'a[1-2]'}\n- {name: b, hosts: 'b[1-2]', ethernet: {bandwidth: 0.001}}\n"
+                "links:\n- {from: a, to: b, bandwidth: 0.001, latency: 100}\n")
+    text, _, _ = plan(slow, "-o", "-", "--bytes", "1k,1024g", "--roots", "a1", "--evaluations", "5")
+    return len(re.findall(r"^(?:bcast|reduce) bytes .*1024g root a1\n  use ", text, re.M)) == 2 or text
 
 
 def outputs(folder):
@@ -278,7 +291,7 @@ def guide(folder):
 
 
 if __name__ == "__main__":
-    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
+    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, no_trees, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
                                                        one_host, bad_files, guide]}
     chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))

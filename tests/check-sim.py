@@ -21,8 +21,8 @@ QUICK = ("--planner", "binomial,ecef,ecef-clusters,lpbf")
 TREES = ["bcast", "reduce", "allreduce", "barrier", "gather", "scatter"]
 
 
-def run(*words):
-    return subprocess.run([TOMBOLO, "sim", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+def run(*words, standard_input=""):
+    return subprocess.run([TOMBOLO, "sim", *words], input=standard_input, capture_output=True, text=True, timeout=60, check=False)
 
 
 def sim(*words):
@@ -224,6 +224,72 @@ def plots():
         yield f"{parts}, {text}"
 
 
+def odd_names():
+    """What programs are told is JSON in UTF-8, and pictures are XML, whatever a file is called, also where a name is too long to be told."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in (b"m\xff\"\n\xc3.txt", "é".encode() * 100, b"d" * 101 + "é".encode() * 70, b"\xed\xa0\x80\xf0\x9f\x8c\x8d"):
+            path = os.path.join(os.fsencode(folder), name)
+            with open(path, "wb") as f:
+                f.write(b"- 2\n2 -\n")
+            done = subprocess.run([TOMBOLO, "sim", "--matrix", path, "--planner", "lpbf", "--json", "--draw", os.path.join(folder, "p")],
+                                  capture_output=True, timeout=60, check=False)
+            try:
+                xml.etree.ElementTree.parse(os.path.join(folder, "p-tree.svg"))
+                if json.loads(done.stdout.decode("utf-8"))["nodes"] != 2:
+                    yield f"{name}: {done.stdout}"
+            except (ValueError, xml.etree.ElementTree.ParseError) as error:
+                yield f"{name}: {error}: {done.stdout}, {done.stderr}"
+
+
+def read_once():
+    """A schedule comes from standard input as well, and its root is that of the call, on a matrix and on a grid."""
+    with tempfile.TemporaryDirectory() as folder:
+        matrix, grid = os.path.join(folder, "matrix"), os.path.join(folder, "grid.yaml")
+        with open(matrix, "w", encoding="utf-8") as f:
+            f.write("- 1 2\n1 - 3\n2 3 -\n")
+        with open(grid, "w", encoding="utf-8") as f:
+            f.write("clusters:\n- {name: a, hosts: 'a[1-3]:2'}\n")
+        for words in (("--matrix", matrix), (grid,), (grid, "--model", "thesis")):
+            done = run(*words, "--schedule", "-", "--planner", "lpbf", "--json", standard_input="1: 0 2\n")
+            answer = json.loads(done.stdout) if done.returncode == 0 else {}
+            if answer.get("root") != 1 or rows_of(answer)["-"]["trees"][0]["serves"] != {"1": [0, 2]}:
+                yield f"{words}: {answer}, {done.stderr}"
+
+
+def wishes():
+    """What the library would run goes by parameters."""
+    rows = told(THREE, "--planner", "lpbf", "--set", "bcast=chain:4096")["rows"]
+    if [(row["algorithm"], row["because"]) for row in rows if row.get("runs")] != [("chain:4096", "a parameter")]:
+        yield f"{rows}"
+
+
+def slow_links():
+    """What takes longer than can be counted is not taken for programs that wait for each other; a planner whose trees all do says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        grid = os.path.join(folder, "slow.yaml")
+        with open(grid, "w", encoding="utf-8") as f:
+            f.write("clusters:\n- {name: a, hosts: 'a[1-2]', ethernet: {bandwidth: 1000}}\n- {name: b, hosts: 'b[1-2]', ethernet: {bandwidth: 0.001}}\n"
+                    "links:\n- {from: a, to: b, bandwidth: 0.001, latency: 100}\n")
+        for operation in TREES:
+            if operation in ("gather", "scatter"):
+                continue
+            rows = rows_of(told(grid, "--op", operation, "--bytes", "1024g", "--evaluations", "20"))
+            if operation != "barrier" and "can be counted" not in rows["lpbf"].get("not_run", ""):
+                yield f"{operation}: {rows}"
+        done = run(grid, "--bytes", "1024g", "--model", "thesis")
+        if done.returncode != 1 or "too long to count" not in done.stderr:
+            yield f"{done.stdout}, {done.stderr}"
+
+
+def limits():
+    """No planner rates more trees than it is allowed to; one more if none of those was one."""
+    for words in ((THREE, "--bytes", "64k"), ("--random", "8", "--clusters", "8", "--symmetric")):
+        for most in (1, 5, 101):
+            for row in told(*words, "--evaluations", str(most))["rows"]:
+                if row.get("evaluations", 0) > most + 1:
+                    yield f"{words}, {most}: {row}"
+
+
 def wrong_files():
     """Each is told by its file and line, or by what is wrong with it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -233,7 +299,7 @@ def wrong_files():
             f.write("- 1 2\n1 - 3\n2 3 -\n")
         for text, option, said in (("1 2 3\n1 2\n1 2 3\n", "--matrix", f"{bad}:2: "), ("1 2\n2 1\n1 1\n", "--matrix", f"{bad}:3: not square"),
                                    ("1 2\n", "--matrix", "not square"), ("1 x\n1 1\n", "--matrix", f"{bad}:1: 'x'"), ("1 0\n1 1\n", "--matrix", f"{bad}:1: "),
-                                   ("1 -5\n1 1\n", "--matrix", f"{bad}:1: "), ("", "--matrix", bad),
+                                   ("1 -5\n1 1\n", "--matrix", f"{bad}:1: "), ("", "--matrix", bad), ("1 nan\n1 1\n", "--matrix", f"{bad}:1: 'nan'"), ("clusters: 0 0\n", "--matrix", "no bandwidths"), ("", "--schedule", "no tree"),
                                    ("clusters: 0 3\n1 1\n1 1\n", "--matrix", f"{bad}:1: "), ("0: 1\n1: 2\n2: 1\n", "--schedule", f"{bad}:3: node 1"),
                                    ("0: 1\n2: 0\n1: 2\n", "--schedule", "circle"), ("0: 1\n", "--schedule", "nobody sends to node"),
                                    ("0: 1 2 3\n", "--schedule", f"{bad}:1: "), ("0 1 2\n", "--schedule", f"{bad}:1: "),
@@ -246,11 +312,15 @@ def wrong_files():
                 yield f"{text!r}: should fail with {said}: {done.returncode}, {done.stderr}"
         with open(bad, "w", encoding="utf-8") as f:
             f.write("clusters:\n- {name: a, hosts: a1}\nlinks:\n- {from: a, to: b, bandwidth: 10}\n")
+        alone = os.path.join(folder, "alone.yaml")
+        with open(alone, "w", encoding="utf-8") as f:
+            f.write("clusters:\n- {name: a, hosts: 'a1:4'}\n")
         for words, said in (((bad,), f"{bad}:4: "), ((os.path.join(folder, "none.yaml"),), "none.yaml"), (("--matrix", os.path.join(folder, "none")), "none"),
                             ((THREE, "--root", "nobody"), "nobody"), (("--matrix", matrix, "--root", "9"), "nodes 0 to 2"),
                             ((THREE, "--draw", os.path.join(folder, "no", "x"), "--planner", "lpbf"), "x-tree.svg"),
                             (("--matrix", matrix, "--schedule", os.path.join(folder, "none")), "none"),
-                            (("--random", "2000", "--clusters", "2", "--symmetric"), "2000 nodes"), (("--random", "4", "--draw", "x"), "--draw")):
+                            (("--random", "2000", "--clusters", "2", "--symmetric"), "2000 nodes"), (("--random", "4", "--draw", "x"), "--draw"),
+                            ((alone, "--draw", "x"), "one host")):
             done = run(*words)
             if done.returncode != 1 or said not in done.stderr:
                 yield f"{words}: should fail with {said}: {done.returncode}, {done.stderr}"
@@ -261,7 +331,9 @@ def wrong_words():
                         ((THREE, "--model", "real"), "real"), ((THREE, "--bytes", "many"), "--bytes"), ((THREE, "--time", "0"), "--time"), ((THREE, "--time"), "missing"),
                         (("--random", "4", "--clusters", "3"), "2, 4, 8, 16 and 32"), (("--random", "4", "--model", "postal"), "latencies"),
                         ((THREE, "--op", "alltoall", "--draw", "x"), "--draw"), ((THREE, "--op", "alltoall", "--model", "thesis"), "trees are searched"),
-                        ((THREE, "--grids", "3"), "--random"), ((THREE, "--fast"), '"--fast" is no option')):
+                        ((THREE, "--grids", "3"), "--random"), ((THREE, "--fast"), '"--fast" is no option'), ((THREE, "--planner", "all:1s"), "--time 1s"),
+                        ((THREE, "--time", "1e-12"), "1us"), ((THREE, "--planner", "own:x"), '"x"'), ((THREE, "--set", "bcast=best"), '"best"'),
+                        (("--random", "4", "--deal"), "grid file"), (("--matrix", "-", "--schedule", "-"), "standard input")):
         done = run(*words)
         if done.returncode != 2 or said not in done.stderr or "Usage: tombolo sim" not in done.stderr:
             yield f"{words}: should fail with {said}: {done.returncode}, {done.stderr[:300]}"
@@ -269,6 +341,7 @@ def wrong_words():
 
 if __name__ == "__main__":
     sys.exit(cases.tell_problems({"table": table, "json": for_programs, "rated-again": rated_again, "operations": operations, "odd-sizes": odd_sizes, "models": models,
-                                  "by-hand": by_hand, "seeds": seeds, "to-the-optimum": to_the_optimum, "pictures": pictures, "plots": plots,
+                                  "by-hand": by_hand, "seeds": seeds, "to-the-optimum": to_the_optimum, "pictures": pictures, "plots": plots, "odd-names": odd_names,
+                                  "read-once": read_once, "wishes": wishes, "slow-links": slow_links, "limits": limits,
                                   "wrong-files": wrong_files, "wrong-words": wrong_words},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/character.h"
 #include "base/error.h"
 #include "base/frame_size.h"
 #include "base/hash_table.h"

@@ -1,10 +1,17 @@
 #include "picture/svg.h"
 
+#include "base/base.h"
+
 #include <stdbool.h>
 
 static void escape(FILE *to, const char *text)
 {
-    for (; *text != 0; text++) {
+    for (int bytes; *text != 0; text += bytes > 0 ? bytes : 1) {
+        bytes = tb_character_bytes(text);
+        if (bytes != 1) { /* others are as they are */
+            fprintf(to, "%.*s", bytes > 0 ? bytes : 3, bytes > 0 ? text : TB_CHARACTER_UNKNOWN);
+            continue;
+        }
         switch (*text) {
         case '<':
             fputs("&lt;", to);

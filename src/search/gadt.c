@@ -124,8 +124,9 @@ static void longest_find(struct gadt *g)
             uint64_t time = i == k ? 0 : problem->arrive(problem, g->nodes[i], g->nodes[k]);
             longest = time > longest ? time : longest;
         }
-    g->longest = longest > UINT64_MAX / (4 * PENALTY) / problem->nodes ? UINT64_MAX / (4 * PENALTY)
-                                                                       : longest * (problem->nodes - 1);
+    /* So that all penalties can be counted: there are no more loops than lost points. */
+    uint64_t most = UINT64_MAX / (PENALTY + 2 * (uint64_t)g->count);
+    g->longest = longest > most / problem->nodes ? most : longest * (problem->nodes - 1);
 }
 
 /* `kinds` of genes: parents, priorities, and of clusters places. */

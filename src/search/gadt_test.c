@@ -26,9 +26,10 @@ static bool never_over(void *context)
     return false;
 }
 
-static bool over_at_once(void *context)
+static bool over_at_142(void *context)
 {
-    return true;
+    const struct sum *sum = context;
+    return sum->calls >= 142;
 }
 
 static void genes_get_better(void **state)
@@ -42,10 +43,13 @@ static void genes_get_better(void **state)
     genetic.context = &again;
     assert_int_equal(tb_genetic_search(&genetic), TB_OK);
     assert_true(again.calls == sum.calls && again.least == sum.least);
-    genetic.over = over_at_once;
-    again.calls = 0;
-    assert_int_equal(tb_genetic_search(&genetic), TB_OK);
-    assert_int_equal(again.calls, 100);
+    genetic.over = over_at_142;
+    for (uint64_t before = 0; before <= 142; before += 71) { /* among children, and before all of the first are there */
+        again.calls = before;
+        assert_int_equal(tb_genetic_search(&genetic), TB_OK);
+        assert_int_equal(again.calls, 142);
+    }
+    genetic.over = never_over;
     again.calls = 1000000;
     assert_int_equal(tb_genetic_search(&genetic), TB_ERR_LIMIT);
 }

@@ -71,7 +71,7 @@ static int generation_next(struct population *p, uint32_t *work)
     for (uint32_t i = 0; i < REPLACED; i++)
         child_make(p, work + (size_t)i * p->genetic->genes);
     int error = TB_OK;
-    for (uint32_t i = 0; error == TB_OK && i < REPLACED; i++) {
+    for (uint32_t i = 0; error == TB_OK && i < REPLACED && !p->genetic->over(p->genetic->context); i++) {
         struct individual *member = &p->members[POPULATION - 1 - i];
         memcpy(genes_of(p, member->number), work + (size_t)i * p->genetic->genes, bytes);
         error = p->genetic->value(p->genetic->context, genes_of(p, member->number), &member->value);
@@ -83,7 +83,7 @@ static int generation_next(struct population *p, uint32_t *work)
 static int population_begin(struct population *p)
 {
     int error = TB_OK;
-    for (uint32_t i = 0; error == TB_OK && i < POPULATION; i++) {
+    for (uint32_t i = 0; error == TB_OK && i < POPULATION && !p->genetic->over(p->genetic->context); i++) {
         uint32_t *genes = genes_of(p, i);
         for (uint32_t k = 0; k < p->genetic->genes; k++)
             genes[k] = random_below(p, p->genetic->limits[k]);

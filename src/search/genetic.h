@@ -14,7 +14,7 @@ struct tb_genetic {
     uint64_t seed;
     /* The value of a string; an error ends the search. */
     int (*value)(void *context, const uint32_t *genes, uint64_t *value);
-    bool (*over)(void *context); /* a limit of the caller's is reached */
+    bool (*over)(void *context); /* a limit of the caller's is reached; asked before each value */
     void *context;
 };
 

@@ -159,6 +159,9 @@ static int programs_run(struct tb_grid_problem *p, struct tb_program **programs,
     int error = tb_simulate(p->simulator, run);
     if (error == TB_ERR_LIMIT)
         return tb_error(error, "a simulation takes more than %llu events", (unsigned long long)p->limit);
+    /* Where times grow beyond what can be counted, programs do not end either. */
+    if (error == TB_ERR_MISMATCH && run->load > TB_COST_NEVER / (4 * (uint64_t)call.size))
+        return tb_error(TB_ERR_LIMIT, "%s takes longer than can be counted", tb_operation_name(call.operation));
     if (error == TB_ERR_MISMATCH)
         return tb_error(error, "programs of %s wait for each other for ever", tb_operation_name(call.operation));
     return error;
@@ -355,11 +358,11 @@ static int library_make(const struct tb_collective *call, const struct tb_algori
     return error;
 }
 
-int tb_grid_problem_library(struct tb_grid_problem *p, struct tb_choice *choice)
+int tb_grid_problem_library(struct tb_grid_problem *p, const struct tb_choice_facts *facts, struct tb_choice *choice)
 {
-    const struct tb_choice_facts facts = {.shape = p->call.shape};
+    const struct tb_choice_facts none = {.shape = p->call.shape};
     struct tb_collective call = tb_size_class_call(&p->call);
-    int error = tb_choice_make(&facts, &call, choice);
+    int error = tb_choice_make(facts != NULL ? facts : &none, &call, choice);
     if (error == TB_OK && choice->best.algorithm == NULL)
         error = tb_error(TB_ERR_UNSUPPORTED, "no algorithm for %s", tb_operation_name(call.operation));
     struct tb_program **programs = error == TB_OK ? calloc(call.size, sizeof(struct tb_program *)) : NULL;

@@ -12,8 +12,8 @@
 struct tb_grid_problem {
     struct tb_problem problem; /* for searchers; `context` is this struct, which must not move */
     struct tb_collective call; /* of so many bytes; programs are made for the least of its class of sizes */
-    uint64_t limit;            /* of events of a simulation; may be set. A forest that takes more is rated at
-                                * TB_COST_NEVER */
+    uint64_t limit;            /* of events of a simulation; may be set. A forest that takes more, or longer than can be
+                                * counted, is rated at TB_COST_NEVER */
     uint64_t looks;            /* at ways, for the bound; may be set */
     struct tb_ways ways;
     struct tb_simulator *simulator;
@@ -43,7 +43,8 @@ int tb_grid_problem_run(struct tb_grid_problem *p, struct tb_simulation *run);
 int tb_grid_problem_bound(struct tb_grid_problem *p, struct tb_bound *bound);
 
 /* What the library itself would choose for the call, with the time that a simulation of it gives, or, if that takes
- * more events than the limit, the time that the choice was made by: what a plan has to be better than. */
-int tb_grid_problem_library(struct tb_grid_problem *p, struct tb_choice *choice);
+ * more events than the limit, the time that the choice was made by: what a plan has to be better than. `facts` has what
+ * users wish; NULL: nothing. */
+int tb_grid_problem_library(struct tb_grid_problem *p, const struct tb_choice_facts *facts, struct tb_choice *choice);
 
 #endif

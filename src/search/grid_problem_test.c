@@ -322,7 +322,7 @@ static void library_is_simulated(void **state)
         struct tb_grid_problem p;
         struct tb_choice choice;
         assert_int_equal(tb_grid_problem_open(&p, &c), TB_OK);
-        assert_int_equal(tb_grid_problem_library(&p, &choice), TB_OK);
+        assert_int_equal(tb_grid_problem_library(&p, NULL, &choice), TB_OK);
         assert_non_null(choice.best.algorithm);
         assert_string_not_equal(choice.best.algorithm->name, "planned");
         assert_int_equal(choice.best.time, catalogue_time(&n, &c, choice.best.algorithm->name, choice.best.argument));
@@ -386,6 +386,17 @@ static void refusals(void **state)
     assert_int_equal(p.problem.rate(&p.problem, good, &time), TB_OK);
     assert_true(time > 0 && time < TB_COST_NEVER);
     tb_grid_problem_close(&p);
+    /* A tebibyte at a kilobit a second does not wait for ever, but longer than can be counted. */
+    struct network slow;
+    network_open(&slow, "clusters:\n- {name: a, hosts: 'a[1-4]:1', ethernet: {bandwidth: 0.001}}\n", NULL, 1);
+    c = call_of(&slow, TB_OPERATION_BCAST, 1ull << 40, 2);
+    assert_int_equal(tb_grid_problem_open(&p, &c), TB_OK);
+    struct tb_forest *few = binomial_forest(slow.size, 2, 0);
+    assert_int_equal(p.problem.rate(&p.problem, few, &time), TB_OK);
+    assert_true(time == TB_COST_NEVER);
+    tb_grid_problem_close(&p);
+    tb_forest_close(few);
+    network_close(&slow);
     tb_forest_close(other);
     tb_forest_close(more);
     tb_forest_close(good);

@@ -41,7 +41,8 @@ static int rate_read(struct tb_text_lines *lines, bool diagonal, uint64_t *rate)
     if (*end != '\0' || end == word || length > WORD || !isfinite(mbit))
         return tb_error(TB_ERR_ARGUMENT, "%s:%u: '%s' is no bandwidth", lines->name, lines->line, word);
     if (mbit * MBIT < 1 || mbit > FASTEST)
-        return tb_error(TB_ERR_ARGUMENT, "%s:%u: a bandwidth of %s Mbit/s cannot be", lines->name, lines->line, word);
+        return tb_error(TB_ERR_ARGUMENT, "%s:%u: a bandwidth of %s Mbit/s cannot be: %g is the least, %g the most",
+                        lines->name, lines->line, word, 1 / MBIT, FASTEST);
     *rate = (uint64_t)(mbit * MBIT + 0.5);
     lines->at += length;
     return TB_OK;
@@ -58,6 +59,8 @@ static int row_read(struct tb_matrix *matrix, struct tb_text_lines *lines, uint3
             error = rate_add(&matrix->rates, (size_t)row * matrix->count + column, rate);
         column++;
     }
+    if (error == TB_OK && tb_text_lines_more(lines))
+        error = tb_error(TB_ERR_LIMIT, "%s:%u: more than %u bandwidths", lines->name, lines->line, ROWS);
     if (error != TB_OK)
         return error;
     if (row == 0)
@@ -133,7 +136,7 @@ int tb_matrix_parse(struct tb_matrix *matrix, const char *text, const char *name
                              matrix->count, tb_plural(matrix->count));
     }
     if (error == TB_OK && rows == 0)
-        error = tb_error(TB_ERR_ARGUMENT, "%s: no matrix: there is nothing in it", name);
+        error = tb_error(TB_ERR_ARGUMENT, "%s: no matrix: there are no bandwidths in it", name);
     if (error == TB_OK && rows < matrix->count)
         error = tb_error(TB_ERR_ARGUMENT, "%s:%u: not square: %u row%s of %u columns", name, lines.line, rows,
                          tb_plural(rows), matrix->count);

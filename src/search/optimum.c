@@ -276,7 +276,7 @@ static int optimum_prepare(struct optimum *o, struct tb_search_run *run, bool up
                 o->cluster[i] = c;
         for (uint32_t k = 0; k < o->nodes; k++) {
             uint64_t time = i == k ? 0 : problem->arrive(problem, up ? k : i, up ? i : k);
-            if (time > UINT64_MAX / PART / MOST)
+            if (time > UINT64_MAX / PART / (2 * MOST)) /* all of them together, and one more, can be counted */
                 return tb_error(TB_ERR_LIMIT, "%llu picoseconds are too long for the search of the optimum",
                                 (unsigned long long)time);
             o->times[i][k] = time * PART;

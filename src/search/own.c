@@ -144,12 +144,12 @@ static int round_run(struct own *own, uint64_t length, uint64_t threshold)
     for (uint64_t n = 0; n < length && !part_over(own); n++) {
         if (n % LOOK == 0)
             tb_own_moves_look(&own->moves, &own->now[n / LOOK % own->trees]);
-        uint64_t time, allowed = own->time + threshold / length * (length - n) / (1 + 3 * n / length);
+        uint64_t time, more = threshold / length * (length - n) / (1 + 3 * n / length);
         change_make(own);
         int error = trees_rate(own, own->next, &time);
         if (error != TB_OK)
             return error;
-        if (time <= allowed)
+        if (time <= own->time || time - own->time <= more)
             change_keep(own, time);
     }
     return TB_OK;
@@ -249,11 +249,10 @@ static int second_tree_try(struct own *own)
     best_note(own, own->now, time);
     part_begin(own, 2);
     error = rounds_run(own);
-    if (error == TB_OK && own->best_time > single_time) {
+    if (error == TB_OK && own->best_time > single_time && own->run->forest != NULL) { /* which is the single one */
         own->trees = 1;
-        own->best_time = UINT64_MAX;
-        error = trees_rate(own, own->best, &time);
-        best_note(own, own->best, time);
+        own->best_time = single_time;
+        tb_search_tree_read(&own->best[0], own->run->forest, 0);
     }
     return error;
 }

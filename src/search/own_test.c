@@ -2,6 +2,7 @@
 #include "search/own.h"
 
 #include "search/search_test.h"
+#include "search/treesim_bound.h"
 
 static void assert_at_most(uint64_t time, uint64_t other, double factor)
 {
@@ -172,10 +173,97 @@ static void pieces_and_trees(void **state)
     tb_forest_close(result.forest);
 }
 
+/* Where nothing ends within what can be counted, every searcher says so; and where few trees do, these are found. */
+static int endless_rate(struct tb_problem *problem, const struct tb_forest *forest, uint64_t *time)
+{
+    const uint32_t *ending = problem->context; /* what this node's parent must be; NULL: nothing ends */
+    *time = ending != NULL && forest->parents[6] == *ending ? 5000 : UINT64_MAX;
+    return TB_OK;
+}
+
+static void endless_trees(void **state)
+{
+    static const uint32_t clusters[7], parent = 5;
+    struct tb_problem problem = {.nodes = 7,
+                                 .cluster_count = 1,
+                                 .clusters = clusters,
+                                 .operation = TB_OPERATION_BCAST,
+                                 .bytes = 1 << 20,
+                                 .arrive = row_cost,
+                                 .send = row_cost,
+                                 .rate = endless_rate};
+    struct tb_search_result result;
+    for (uint32_t i = 0; i < TB_SEARCH_COUNT; i++) {
+        const struct tb_search_wish wish = {.seed = i, .evaluations = 300};
+        assert_int_equal(tb_search(&problem, (enum tb_searcher)i, &wish, &result), TB_ERR_LIMIT);
+        assert_null(result.forest);
+    }
+    problem.context = (void *)(uintptr_t)&parent;
+    assert_int_equal(search_time(&problem, TB_SEARCH_OWN, 500), 5000);
+    assert_int_equal(search_time(&problem, TB_SEARCH_GADT, 0), 5000);
+}
+
+/* Budgets are kept, with pieces and several trees as well, and from the first evaluation on. */
+static void budgets_are_kept(void **state)
+{
+    static const uint32_t clusters[9];
+    struct tb_problem row = {.nodes = 9,
+                             .root = 4,
+                             .cluster_count = 1,
+                             .clusters = clusters,
+                             .operation = TB_OPERATION_BCAST,
+                             .bytes = 1 << 20,
+                             .arrive = row_cost,
+                             .send = row_cost,
+                             .rate = row_rate};
+    struct tb_problem *matrix = thesis_problem(4, 9, true, 3), *problems[] = {&row, matrix};
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint64_t most = 1; most < 400; most += most < 20 ? 1 : 37)
+            for (uint32_t k = 0; k < TB_SEARCH_COUNT; k++) {
+                const struct tb_search_wish wish = {.seed = most, .evaluations = most};
+                struct tb_search_result result;
+                assert_int_equal(tb_search(problems[i], (enum tb_searcher)k, &wish, &result), TB_OK);
+                /* One more, where none of those was a tree, and of the optimum the state in which it stops. */
+                assert_true(result.evaluations <= most + (k == TB_SEARCH_OWN ? 0 : 1));
+                tb_forest_close(result.forest);
+            }
+    tb_treesim_close(matrix);
+}
+
+/* Never worse than LPBF, whatever the operation and the model, with every tree being one. */
+static void operations_and_models(void **state)
+{
+    static const enum tb_operation operations[] = {TB_OPERATION_BCAST,   TB_OPERATION_REDUCE, TB_OPERATION_ALLREDUCE,
+                                                   TB_OPERATION_BARRIER, TB_OPERATION_GATHER, TB_OPERATION_SCATTER};
+    for (uint32_t i = 0; i < 24; i++) {
+        struct tb_thesis_grid grid;
+        uint64_t latencies[32 * 32];
+        assert_int_equal(tb_thesis_grid_draw(&grid, 16, 3 + 11 * (i % 7), i % 2 == 0, i), TB_OK);
+        for (uint32_t k = 0; k < grid.cluster_count * grid.cluster_count; k++)
+            latencies[k] = 1000000 * (1 + k * 7919u % 10000);
+        struct tb_treesim_source source = tb_thesis_grid_source(&grid, i % 5 == 4 ? 0 : 100000);
+        source.operation = operations[i % 6];
+        source.root = i % grid.nodes;
+        source.latencies = i < 12 ? NULL : latencies;
+        source.sender_free = i >= 18;
+        struct tb_problem *problem = problem_open(&source);
+        uint64_t lpbf = search_time(problem, TB_SEARCH_LPBF, 0), bound;
+        assert_int_equal(tb_treesim_bound(problem, &bound), TB_OK);
+        for (uint64_t budget = 1; budget <= 2000; budget = budget == 1 ? 40 : budget * 50) {
+            uint64_t own = search_time(problem, TB_SEARCH_OWN, budget);
+            assert_at_most(own, lpbf, 1);
+            assert_at_most(bound, own, 1);
+        }
+        tb_treesim_close(problem);
+        tb_thesis_grid_close(&grid);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(near_the_optimum), cmocka_unit_test(never_worse_than_lpbf),
-                                       cmocka_unit_test(same_for_a_seed), cmocka_unit_test(many_nodes),
-                                       cmocka_unit_test(pieces_and_trees)};
+                                       cmocka_unit_test(same_for_a_seed),  cmocka_unit_test(many_nodes),
+                                       cmocka_unit_test(pieces_and_trees), cmocka_unit_test(endless_trees),
+                                       cmocka_unit_test(budgets_are_kept), cmocka_unit_test(operations_and_models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

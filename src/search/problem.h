@@ -61,7 +61,8 @@ struct tb_search_result {
     bool complete;            /* it ended by itself, not by a limit; of the optimum: it is proven */
 };
 
-/* TB_ERR_LIMIT: too many nodes for this searcher; told beforehand by tb_searcher_limit. */
+/* TB_ERR_LIMIT: too many nodes for this searcher, told beforehand by tb_searcher_limit; or whatever it has tried takes
+ * longer than can be counted. */
 int tb_search(struct tb_problem *problem, enum tb_searcher searcher, const struct tb_search_wish *wish,
               struct tb_search_result *result);
 uint32_t tb_searcher_limit(enum tb_searcher searcher); /* nodes */

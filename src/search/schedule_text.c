@@ -111,11 +111,13 @@ int tb_schedule_parse(struct tb_forest **forest, const char *text, const char *n
 {
     struct tb_text_lines lines = {.name = name, .rest = text};
     struct schedule s = {0};
-    uint32_t root = 0, limit = nodes != 0 ? nodes : TB_SEARCH_NODES;
+    uint32_t root = 0, senders = 0, limit = nodes != 0 ? nodes : TB_SEARCH_NODES;
     *forest = NULL;
     int error = nodes_grow(&s, nodes != 0 ? nodes : 1);
-    while (error == TB_OK && tb_text_lines_next(&lines))
+    for (; error == TB_OK && tb_text_lines_next(&lines); senders++)
         error = sender_read(&s, &lines, limit);
+    if (error == TB_OK && senders == 0 && s.nodes > 1)
+        error = tb_error(TB_ERR_ARGUMENT, "%s: no tree: there is nothing in it", name);
     if (error == TB_OK)
         error = root_find(&s, name, &root);
     if (error == TB_OK)

@@ -121,6 +121,8 @@ int tb_search(struct tb_problem *problem, enum tb_searcher searcher, const struc
     int error = tb_search_run_open(&run, problem, wish, s->evaluations);
     if (error == TB_OK)
         error = s->search(&run);
+    if (error == TB_OK && run.best_time >= TB_SEARCH_ENDLESS)
+        error = tb_error(TB_ERR_LIMIT, "no tree of %s ends within what can be counted, 213 days", s->name);
     if (error == TB_OK && run.forest != NULL) {
         result->forest = run.forest;
         run.forest = NULL;

@@ -42,6 +42,7 @@ int tb_search_run_rate(struct tb_search_run *run, const struct tb_search_tree *t
     int error = tree_rate(run, tree, time);
     if (error != TB_OK)
         return error;
+    *time = *time > TB_SEARCH_ENDLESS ? TB_SEARCH_ENDLESS : *time;
     run->evaluations++;
     if (*time < run->best_time) {
         run->best_time = *time;
@@ -56,6 +57,7 @@ int tb_search_run_rate_forest(struct tb_search_run *run, struct tb_forest *fores
 {
     int error = run->problem->rate(run->problem, forest, time);
     run->evaluations++;
+    *time = *time > TB_SEARCH_ENDLESS ? TB_SEARCH_ENDLESS : *time;
     if (error == TB_OK && *time < run->best_time) {
         tb_forest_close(run->forest);
         run->best_time = *time;

@@ -5,6 +5,8 @@
 #include "search/problem.h"
 #include "search/search_tree.h"
 
+#define TB_SEARCH_ENDLESS (UINT64_MAX - 1)
+
 struct tb_search_run {
     struct tb_problem *problem;
     const struct tb_search_wish *wish;
@@ -21,7 +23,8 @@ struct tb_search_run {
 int tb_search_run_open(struct tb_search_run *run, struct tb_problem *problem, const struct tb_search_wish *wish,
                        uint64_t limit);
 void tb_search_run_close(struct tb_search_run *run);
-/* Rates a tree and keeps it if it is the best. */
+/* Rates a tree and keeps it if it is the best. What takes longer than can be counted is rated at
+ * TB_SEARCH_ENDLESS. */
 int tb_search_run_rate(struct tb_search_run *run, const struct tb_search_tree *tree, uint64_t *time);
 /* The same of a forest, which is the run's from now on. */
 int tb_search_run_rate_forest(struct tb_search_run *run, struct tb_forest *forest, uint64_t *time);

@@ -43,6 +43,7 @@ static void schedule_fails(const char *text, uint32_t nodes, const char *story)
 
 static void bad_schedules(void **state)
 {
+    schedule_fails("# nothing\n", 3, "file: no tree: there is nothing in it");
     schedule_fails("0: 1\n2: 1\n", 0, "file:2: node 1 gets it from node 0 already, line 1");
     schedule_fails("0: 1\n1: 1\n", 0, "file:2: node 1 sends to itself");
     schedule_fails("0: 1\n2: 3\n3: 2\n", 0, "is in a circle");
@@ -93,7 +94,8 @@ static void matrix_fails(const char *text, const char *story)
 
 static void bad_matrices(void **state)
 {
-    matrix_fails("", "nothing in it");
+    matrix_fails("", "no bandwidths in it");
+    matrix_fails("clusters: 0 0\n", "no bandwidths in it");
     matrix_fails("1 2\n3 4\n5 6\n", "file:3: not square: a row more than the 2 columns");
     matrix_fails("1 2\n", "file:1: not square: 1 row of 2 columns");
     matrix_fails("1 2\n3\n", "file:2: 1 bandwidth, but 2 in line 1");

@@ -1,9 +1,9 @@
 /* The random grids of the MPITH thesis, drawn from a seed. Its table 6 says how many nodes the clusters of grids with
  * 2, 4, 8, 16 and 32 clusters have; bandwidths come from rand(), of a range that it does not tell. Here they are drawn
  * so, all from one generator (base/random.h) in this order:
- *   - a matrix of as many rows as the grid has clusters, row by row: each bandwidth is a whole number of Mbit/s, evenly
- *     from 1 to 1000; on the diagonal is what holds inside a cluster. Of a symmetric matrix only the diagonal and what
- *     is right of it is drawn.
+ *   - a matrix of as many rows as the grid has clusters, row by row: each bandwidth between clusters is a whole number
+ *     of Mbit/s, evenly from 1 to 1000. Inside a cluster, on the diagonal, it is always 1000: no way is slower inside
+ *     than between. Of a symmetric matrix only what is right of the diagonal is drawn.
  *   - `nodes` different nodes of all that the grid has, evenly. The first one drawn is node 0, the root.
  * Clusters of which no node was drawn are left out, and the others keep their order. */
 #ifndef TB_SEARCH_THESIS_GRID_H
