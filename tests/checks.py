@@ -28,15 +28,15 @@ class Check(NamedTuple):
     builds: bool = False
 
 
-def build(name, *options, targets="all"):
+def build(name, *options, targets="all", tier="quick"):
     """A build in a directory of its own, from which warnings and sanitizers are judged."""
     return Check(f"build-{name}", ["tests/unit/build", f"{BUILD}/variants/{name}", targets, *options],
-                 timeout=600, builds=True)
+                 tier=tier, timeout=600, builds=True)
 
 
-def unit(name):
-    return Check(f"unit-{name}", ["tests/unit/run", f"{BUILD}/variants/{name}"], timeout=600, timeout_all=3600, needs=[f"build-{name}"],
-                 cases=True)
+def unit(name, tier="quick"):
+    return Check(f"unit-{name}", ["tests/unit/run", f"{BUILD}/variants/{name}"], tier=tier, timeout=600, timeout_all=3600,
+                 needs=[f"build-{name}"], cases=True)
 
 
 CHECKS = [
@@ -51,16 +51,17 @@ CHECKS = [
     Check("setup", ["tests/check-setup.sh"], cores=1, timeout=30, cases=True),
     Check("format", ["tools/format", "--check"], cores=1, timeout=60),
 
-    # Warnings are errors under both compilers; the unit tests, plain and under the sanitizers.
+    # Warnings are errors under both compilers; the unit tests, plain and under the sanitizers. Clang and the thread
+    # sanitizer, which seldom find what the others do not, are for the tier "all".
     build("gcc", "-Dwerror=true"),
-    build("clang", "-Dwerror=true", "CC=clang-14", "CXX=clang++-14"),
+    build("clang", "-Dwerror=true", "CC=clang-14", "CXX=clang++-14", tier="all"),
     Check("lint", ["tools/lint", "--quick", f"{BUILD}/variants/clang"], tier="all", timeout=600, needs=["build-clang"]),
     Check("analyse", ["tools/lint", f"{BUILD}/variants/clang"], tier="all", timeout=3600, needs=["build-clang"]),
     unit("gcc"),
     build("asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", targets="unit"),
     unit("asan"),
-    build("tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1", targets="unit"),
-    unit("tsan"),
+    build("tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1", targets="unit", tier="all"),
+    unit("tsan", tier="all"),
 
     # What the library shows.
     Check("header", ["tests/check-header.sh"], cores=1, timeout=120),
