@@ -99,7 +99,7 @@ static int roots_find(struct planning *p)
 {
     const char *roots = p->wish->roots;
     bool group = strcmp(roots, "all") == 0 || strcmp(roots, "clusters") == 0 || strcmp(roots, "sites") == 0;
-    p->roots = malloc((p->plan->host_count + 1u) * sizeof *p->roots);
+    p->roots = calloc(p->plan->host_count + 1u, sizeof *p->roots);
     if (p->roots == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a plan");
     return group ? roots_group(p) : roots_list(p);

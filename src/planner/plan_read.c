@@ -370,7 +370,7 @@ static int digest_take(struct reading *r, char **rest)
 /* host NAME slots COUNT [in PLACE/PLACE] */
 static int host_line_take(struct reading *r, char **rest)
 {
-    uint64_t slots;
+    uint64_t slots = 0;
     const char *name = next_word(rest), *word = next_word(rest), *place = "";
     if (r->open || r->plan->cell_count > 0)
         return tb_error(TB_ERR_ARGUMENT, "%s:%u: host: all hosts should stand before the first entry", r->file,

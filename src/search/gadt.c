@@ -164,6 +164,7 @@ static int strings_search(struct gadt *g, uint32_t kinds, uint32_t places)
 static int gadt_open(struct gadt *g, struct tb_search_run *run, uint32_t count)
 {
     const struct tb_problem *problem = run->problem;
+    TB_ASSERT(count > 0);
     g->run = run;
     g->count = count;
     g->nodes = malloc(2 * (size_t)count * sizeof *g->nodes);

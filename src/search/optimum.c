@@ -103,6 +103,7 @@ static uint64_t quickest_ways(struct optimum *o, const struct state *s)
 static uint64_t doubling(uint64_t *free, uint32_t senders, uint32_t count, uint64_t step)
 {
     uint64_t last = 0;
+    TB_ASSERT(senders > 0); /* else nobody could be told, which quickest_ways has found */
     while (count-- > 0) {
         uint32_t at = 0;
         for (uint32_t i = 1; i < senders; i++)

@@ -141,6 +141,7 @@ static void change_keep(struct own *own, uint64_t time)
 /* One round of so many evaluations, of which the first may be worse by `threshold`. */
 static int round_run(struct own *own, uint64_t length, uint64_t threshold)
 {
+    TB_ASSERT(own->trees > 0);
     for (uint64_t n = 0; n < length && !part_over(own); n++) {
         if (n % LOOK == 0)
             tb_own_moves_look(&own->moves, &own->now[n / LOOK % own->trees]);

@@ -124,6 +124,7 @@ static uint64_t row_cost(const struct tb_problem *problem, uint32_t from, uint32
 static int row_rate(struct tb_problem *problem, const struct tb_forest *forest, uint64_t *time)
 {
     uint64_t piece = forest->piece == 0 ? problem->bytes : forest->piece, deepest = 0;
+    TB_ASSERT(piece > 0 && forest->trees > 0);
     for (uint32_t t = 0; t < forest->trees; t++)
         for (uint32_t i = 0; i < forest->nodes; i++) {
             uint64_t depth = 0;

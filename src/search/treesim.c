@@ -119,6 +119,7 @@ static int times_make(uint64_t **times, const uint64_t *rates, uint32_t rows, ui
 
 static int latencies_make(uint64_t **to, const uint64_t *from, size_t count, uint64_t sums)
 {
+    TB_ASSERT(count > 0);
     *to = malloc(count * sizeof **to);
     if (*to == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for %zu latencies", count);
