@@ -3,7 +3,6 @@
 #define TB_CMD_COMMAND_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 /* `name` is what the user called, for messages. */
 int tb_command_run(const char *name, char **words);
@@ -27,7 +26,5 @@ int tb_command_collectives(bool lab);
  * what waits for a port is as much as the lab lets wait: where one is about to be made, as `lab` says, and inside of
  * one. */
 void tb_command_assume(bool lab);
-/* The time behind an option, in nanoseconds: seconds, or with a unit of us, ms, s, m or min, h. */
-int tb_command_time(const char *option, const char *text, uint64_t *time);
 
 #endif

@@ -1,6 +1,7 @@
 /* tombolo explain: what each algorithm of a collective is predicted to take, cheapest first; of the one that runs, who
  * sends what to whom (explain_tree.c). */
 #include "command.h"
+#include "command_words.h"
 #include "explain_plan.h"
 #include "explain_price.h"
 #include "explain_tree.h"
@@ -16,9 +17,8 @@
 
 static const char usage[] = TB_HELP_TOMBOLO_EXPLAIN;
 
-#define ROWS_USUAL  12         /* algorithms that are shown unless all are asked for */
-#define BYTES_USUAL 1024       /* of a call, unless it is said */
-#define BYTES_NONE  UINT64_MAX /* that was not said */
+#define ROWS_USUAL  12   /* algorithms that are shown unless all are asked for */
+#define BYTES_USUAL 1024 /* of a call, unless it is said */
 
 struct query {
     enum tb_operation operation;
@@ -29,27 +29,6 @@ struct query {
 };
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
-
-static int number_parse(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-    uint64_t number;
-    const char *end = tb_number_read(text, &number);
-    if (end == NULL || *end != 0 || number < least || number > most)
-        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number between %llu and %llu", option, text,
-                        (unsigned long long)least, (unsigned long long)most);
-    *value = number;
-    return TB_OK;
-}
-
-static int set_parse(const char *text)
-{
-    char name[64];
-    const char *equals = strchr(text, '=');
-    if (equals == NULL || (size_t)(equals - text) >= sizeof name)
-        return tb_error(TB_ERR_ARGUMENT, "--set %s: should be NAME=VALUE; `tombolo info` lists the names", text);
-    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
-    return tb_param_set(name, equals + 1, TB_PARAM_LAUNCHER);
-}
 
 /* One option; `value` is the word behind it, which `*took` says was used. */
 static int option_parse(struct query *q, const char *word, const char *value, bool *took)
@@ -84,35 +63,18 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
         if (value == NULL)
             return tb_error(TB_ERR_ARGUMENT, "%s: its value is missing", word);
         if (i < 4)
-            return number_parse(word, value, least[i], most[i], numbers[i]);
+            return tb_command_number(word, value, least[i], most[i], numbers[i]);
         if (i == 6)
-            return set_parse(value);
+            return tb_command_set(value);
         *(i == 4 ? &q->where.grid : &q->svg) = value;
         return TB_OK;
     }
     return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
 }
 
-/* How large the call is. Where ranks do not know that, it is what a job assumes. */
-static int bytes_settle(struct query *q)
-{
-    char text[32];
-    bool said = q->bytes != BYTES_NONE, unsized = tb_operation_unsized(q->operation);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)q->bytes);
-    if (said && unsized && tb_param_set("assumed_block", text, TB_PARAM_LAUNCHER) != TB_OK)
-        return TB_ERR_ARGUMENT;
-    if (unsized)
-        q->bytes = tb_param.assumed_block;
-    else if (q->operation == TB_OPERATION_BARRIER)
-        q->bytes = 0;
-    else if (!said)
-        q->bytes = BYTES_USUAL;
-    return TB_OK;
-}
-
 static int query_parse(struct query *q, char **words)
 {
-    *q = (struct query){.operation = TB_OPERATION_COUNT, .bytes = BYTES_NONE, .where.hosts = 1};
+    *q = (struct query){.operation = TB_OPERATION_COUNT, .bytes = SCENE_BYTES_NONE, .where.hosts = 1};
     for (; *words != NULL; words++) {
         bool took = false;
         int error = TB_OK;
@@ -127,7 +89,8 @@ static int query_parse(struct query *q, char **words)
             return error;
         words += took;
     }
-    return q->operation == TB_OPERATION_COUNT ? tb_error(TB_ERR_ARGUMENT, "which operation?") : bytes_settle(q);
+    return q->operation == TB_OPERATION_COUNT ? tb_error(TB_ERR_ARGUMENT, "which operation?")
+                                              : tb_scene_bytes(q->operation, BYTES_USUAL, &q->bytes);
 }
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
@@ -168,11 +131,10 @@ static bool is_worth_a_row(const struct tb_candidate *rows, uint32_t at)
 
 static void head_print(const struct query *q, const struct tb_group_shape *shape, const struct tb_choice *choice)
 {
-    char word[64], size[64] = "";
+    char word[64], call[128];
     bool unsized = tb_operation_unsized(q->operation);
     tb_operation_word(q->operation, word, sizeof word);
-    if (q->operation != TB_OPERATION_BARRIER)
-        snprintf(size, sizeof size, " of %llu byte%s", (unsigned long long)q->bytes, tb_plural(q->bytes));
+    tb_scene_call_print(q->operation, q->bytes, call, sizeof call);
     if (q->json)
         printf(
             "{\"operation\": \"%s\", \"bytes\": %llu, \"assumed\": %s, \"ranks\": %u, \"hosts\": %u, \"clusters\": %u, "
@@ -180,9 +142,9 @@ static void head_print(const struct query *q, const struct tb_group_shape *shape
             word, (unsigned long long)q->bytes, unsized ? "true" : "false", shape->size, shape->host_count,
             shape->cluster_count, tb_reason_text(choice->reason));
     else
-        printf("%s%s, %u rank%s on %u host%s in %u cluster%s; * runs (%s)\n", word, size, shape->size,
-               tb_plural(shape->size), shape->host_count, tb_plural(shape->host_count), shape->cluster_count,
-               tb_plural(shape->cluster_count), tb_reason_text(choice->reason));
+        printf("%s, %u rank%s on %u host%s in %u cluster%s; * runs (%s)\n", call, shape->size, tb_plural(shape->size),
+               shape->host_count, tb_plural(shape->host_count), shape->cluster_count, tb_plural(shape->cluster_count),
+               tb_reason_text(choice->reason));
     if (unsized && !q->json)
         printf("  Ranks do not know each other's sizes: every block is taken for %llu byte%s, as a job does with the\n"
                "  parameter assumed_block.\n",
@@ -383,10 +345,8 @@ int tb_command_explain(char **words)
 {
     struct query q;
     struct scene scene;
-    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
-        fputs(usage, stdout);
+    if (tb_command_help(words, usage))
         return 0;
-    }
     int error = tb_transports_load_params();
     if (error == TB_OK)
         error = query_parse(&q, words);

@@ -44,12 +44,6 @@ static int call_plan(struct tb_planner *planner, const struct tb_collective *cal
     return error;
 }
 
-static bool has_root(enum tb_operation o)
-{
-    return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_GATHER ||
-           o == TB_OPERATION_GATHERV || o == TB_OPERATION_SCATTER || o == TB_OPERATION_SCATTERV;
-}
-
 static void time_note(struct times *t, bool rated, uint64_t time)
 {
     if (rated) {
@@ -67,7 +61,7 @@ static int roots_plan(struct tb_plan_cache *cache, struct tb_planner *planner, c
     struct tb_collective other = *call;
     uint32_t count = call->size < ROOTS_MOST ? call->size : ROOTS_MOST;
     int error = TB_OK;
-    for (uint32_t i = 0; i < count && error == TB_OK && has_root(call->operation); i++) {
+    for (uint32_t i = 0; i < count && error == TB_OK && tb_choice_rooted(call->operation); i++) {
         uint64_t before = tb_plan_cache_ratings(cache), time;
         other.root = (uint32_t)((call->rank + (uint64_t)i * call->size / count) % call->size);
         if (other.root == call->root)

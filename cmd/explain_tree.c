@@ -1,10 +1,11 @@
 #include "explain_tree.h"
+#include "command_file.h"
+#include "scene.h"
 
 #include "picture/picture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int names_make(struct explain_tree *e)
 {
@@ -27,13 +28,9 @@ static int names_make(struct explain_tree *e)
 static int picture_write(const struct explain_tree *e, FILE *to)
 {
     const struct tb_collective *c = &e->call;
-    char word[64], title[256], time[160], where[160];
-    tb_operation_word(c->operation, word, sizeof word);
-    if (c->operation == TB_OPERATION_BARRIER)
-        snprintf(title, sizeof title, "%s: %s", word, e->title);
-    else
-        snprintf(title, sizeof title, "%s of %llu byte%s: %s", word, (unsigned long long)e->bytes, tb_plural(e->bytes),
-                 e->title);
+    char call[128], title[320], time[160], where[160];
+    tb_scene_call_print(c->operation, e->bytes, call, sizeof call);
+    snprintf(title, sizeof title, "%s: %s", call, e->title);
     snprintf(where, sizeof where, "%u rank%s on %u host%s in %u cluster%s", c->size, tb_plural(c->size),
              c->shape->host_count, tb_plural(c->shape->host_count), c->shape->cluster_count,
              tb_plural(c->shape->cluster_count));
@@ -56,15 +53,9 @@ static int picture_write(const struct explain_tree *e, FILE *to)
 
 static int picture_draw(const struct explain_tree *e)
 {
-    if (strcmp(e->svg, "-") == 0)
-        return picture_write(e, stdout);
-    FILE *to = fopen(e->svg, "we");
-    if (to == NULL)
-        return tb_error_errno("cannot write %s", e->svg);
-    int error = picture_write(e, to);
-    if (fclose(to) != 0 && error == TB_OK)
-        error = tb_error_errno("cannot write %s", e->svg);
-    return error;
+    FILE *to;
+    int error = tb_command_file_open(e->svg, &to);
+    return error == TB_OK ? tb_command_file_close(to, e->svg, picture_write(e, to)) : error;
 }
 
 int tb_explain_tree(struct explain_tree *e)

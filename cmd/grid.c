@@ -1,5 +1,7 @@
 /* tombolo grid: writes a grid file to start from; says whether one is right, and draws it. */
 #include "command.h"
+#include "command_file.h"
+#include "command_words.h"
 #include "help_texts.h"
 
 #include "launch/launch.h"
@@ -306,15 +308,9 @@ static void print_summary(const struct tb_grid *grid, bool runs)
 
 static int draw(const struct tb_grid *grid, const char *path)
 {
-    if (strcmp(path, "-") == 0)
-        return tb_picture_grid(stdout, grid);
-    FILE *to = fopen(path, "we");
-    if (to == NULL)
-        return tb_error_errno("cannot write %s", path);
-    int rc = tb_picture_grid(to, grid);
-    if (fclose(to) != 0 && rc == TB_OK)
-        rc = tb_error_errno("cannot write %s", path);
-    return rc;
+    FILE *to;
+    int rc = tb_command_file_open(path, &to);
+    return rc == TB_OK ? tb_command_file_close(to, path, tb_picture_grid(to, grid)) : rc;
 }
 
 static int command_check(char **words)
@@ -361,10 +357,8 @@ int tb_command_grid(char **words)
         return command_new(words + 1);
     if (words[0] != NULL && strcmp(words[0], "check") == 0)
         return command_check(words + 1);
-    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
-        fputs(usage, stdout);
+    if (tb_command_help(words, usage))
         return 0;
-    }
     if (words[0] != NULL)
         fprintf(stderr, "tombolo grid: there is no \"grid %s\"\n", words[0]);
     fputs(usage, stderr);

@@ -1,5 +1,6 @@
 /* tombolo info: version, parameters, and what the library does not implement yet. */
 #include "command.h"
+#include "command_words.h"
 #include "help_texts.h"
 
 #include "base/base.h"
@@ -88,10 +89,8 @@ int tb_command_info(char **words)
     }
     if (words[0] != NULL && strcmp(words[0], "--unimplemented") == 0 && words[1] == NULL)
         return list_unimplemented();
-    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
-        fputs(usage, stdout);
+    if (tb_command_help(words, usage))
         return 0;
-    }
     if (words[0] != NULL) {
         fprintf(stderr, "tombolo info: \"%s\" is no option\n%s", words[0], usage);
         return 2;

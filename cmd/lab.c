@@ -1,5 +1,7 @@
 /* tombolo lab: an emulated grid on this machine. */
 #include "command.h"
+#include "command_file.h"
+#include "command_words.h"
 #include "help_texts.h"
 #include "lab_report.h"
 
@@ -225,8 +227,8 @@ static int exec(char **words)
             lab = value;
         else if (strcmp(*words, "--") == 0)
             words++;
-        else if (strcmp(*words, "--help") == 0 || strcmp(*words, "-h") == 0)
-            return fputs(usage, stdout) < 0;
+        else if (tb_command_help(words, usage))
+            return 0;
         else if (!skip_shell_option(&words))
             return misuse("exec [--lab NAME] HOST [COMMAND]");
     }
@@ -486,7 +488,7 @@ static int report(char **words)
 static int draw(char **words)
 {
     struct tb_grid grid;
-    const char *file = NULL, *to = NULL, *value;
+    const char *file = NULL, *to = "-", *value;
     while (*words != NULL) {
         if ((value = value_of(&words, "-o")) != NULL)
             to = value;
@@ -499,10 +501,10 @@ static int draw(char **words)
         return misuse("draw GRID.yaml [-o FILE.svg]");
     if (tb_grid_load(&grid, file) != TB_OK)
         return fail(1);
-    FILE *out = to != NULL ? fopen(to, "we") : stdout;
-    int rc = out != NULL ? tb_picture_grid(out, &grid) : tb_error_errno("cannot write %s", to);
-    if (out != NULL && (to != NULL ? fclose(out) : fflush(out)) != 0 && rc == TB_OK)
-        rc = tb_error_errno("cannot write %s", to != NULL ? to : "the picture");
+    FILE *out;
+    int rc = tb_command_file_open(to, &out);
+    if (rc == TB_OK)
+        rc = tb_command_file_close(out, to, tb_picture_grid(out, &grid));
     tb_grid_close(&grid);
     return rc == TB_OK ? 0 : fail(1);
 }
@@ -510,9 +512,10 @@ static int draw(char **words)
 int tb_command_lab(char **words)
 {
     const char *command = words[0] != NULL ? words[0] : "";
-    const char *first = command[0] != 0 && strcmp(command, "exec") != 0 ? words[1] : NULL;
-    if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0 || strcmp(command, "help") == 0 ||
-        (first != NULL && (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0))) {
+    bool asks = command[0] != 0 && strcmp(command, "exec") != 0; /* what help is asked of */
+    if (tb_command_help(words, usage) || (asks && tb_command_help(words + 1, usage)))
+        return 0;
+    if (strcmp(command, "help") == 0) {
         fputs(usage, stdout);
         return 0;
     }

@@ -1,6 +1,8 @@
 /* tombolo plan: thinks about the collectives of a grid for as long as it is told to, and writes a plan, which
  * mpiexec --plan follows. */
 #include "command.h"
+#include "command_file.h"
+#include "command_words.h"
 #include "help_texts.h"
 #include "plan_cells.h"
 #include "scene_plan.h"
@@ -55,25 +57,6 @@ static int size_take(struct plan_wish *wish, const char *word)
     return TB_OK;
 }
 
-static int number_parse(const char *option, const char *text, uint64_t least, uint64_t *value)
-{
-    const char *end = tb_number_read(text, value);
-    if (end == NULL || *end != 0 || *value < least)
-        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number from %llu on", option, text,
-                        (unsigned long long)least);
-    return TB_OK;
-}
-
-static int set_parse(const char *text)
-{
-    char name[64];
-    const char *equals = strchr(text, '=');
-    if (equals == NULL || (size_t)(equals - text) >= sizeof name)
-        return tb_error(TB_ERR_ARGUMENT, "--set %s: should be NAME=VALUE; `tombolo info` lists the names", text);
-    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
-    return tb_param_set(name, equals + 1, TB_PARAM_LAUNCHER);
-}
-
 static int option_parse(struct plan_wish *wish, const char *word, const char *value)
 {
     if (value == NULL)
@@ -85,11 +68,11 @@ static int option_parse(struct plan_wish *wish, const char *word, const char *va
     if (strcmp(word, "--time") == 0)
         return tb_command_time(word, value, &wish->time);
     if (strcmp(word, "--evaluations") == 0)
-        return number_parse(word, value, 1, &wish->evaluations);
+        return tb_command_number(word, value, 1, UINT64_MAX, &wish->evaluations);
     if (strcmp(word, "--seed") == 0)
-        return number_parse(word, value, 0, &wish->seed);
+        return tb_command_number(word, value, 0, UINT64_MAX, &wish->seed);
     if (strcmp(word, "--set") == 0)
-        return set_parse(value);
+        return tb_command_set(value);
     if (strcmp(word, "--roots") == 0)
         wish->roots = value;
     else if (strcmp(word, "-o") == 0)
@@ -135,11 +118,9 @@ static int wish_parse(struct plan_wish *wish, char **words)
 
 static int text_save(const struct tb_plan *plan, const char *title, const char *file)
 {
-    FILE *to = fopen(file, "we");
-    int error = to != NULL ? tb_plan_write(plan, title, to) : tb_error_errno("cannot write %s", file);
-    if (to != NULL && fclose(to) != 0 && error == TB_OK)
-        error = tb_error_errno("cannot write %s", file);
-    return error;
+    FILE *to;
+    int error = tb_command_file_open(file, &to);
+    return error == TB_OK ? tb_command_file_close(to, file, tb_plan_write(plan, title, to)) : error;
 }
 
 /* Written beside the file and then renamed, so that there is never half a plan. What is there and is no file, a device,
@@ -188,7 +169,7 @@ static int plan_save(const struct tb_plan *plan, const struct plan_wish *wish)
              "A plan for %.200s, made by tombolo plan. `mpiexec --plan FILE` follows it.\n"
              "docs/guide/planning.md describes what stands here, and how it can be changed.",
              wish->grid);
-    return strcmp(wish->output, "-") == 0 ? tb_plan_write(plan, title, stdout) : file_save(plan, title, wish->output);
+    return strcmp(wish->output, "-") == 0 ? text_save(plan, title, "-") : file_save(plan, title, wish->output);
 }
 
 static int answer(const struct plan_wish *wish)
@@ -215,10 +196,8 @@ static int answer(const struct plan_wish *wish)
 int tb_command_plan(char **words)
 {
     struct plan_wish wish;
-    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
-        fputs(usage, stdout);
+    if (tb_command_help(words, usage))
         return 0;
-    }
     int error = tb_transports_load_params();
     if (error == TB_OK)
         error = wish_parse(&wish, words);

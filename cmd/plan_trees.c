@@ -6,7 +6,7 @@ int tb_plan_trees(const struct tb_collective *call, const struct tb_search_wish 
     struct tb_grid_problem grid;
     struct tb_search_result result = {.forest = NULL};
     *forest = NULL;
-    if (!tb_grid_problem_possible(call->operation) || call->reproducible || call->shape->host_count < 2 ||
+    if (tb_grid_problem_algorithm(call->operation) == NULL || call->reproducible || call->shape->host_count < 2 ||
         call->shape->host_count > tb_searcher_limit(TB_SEARCH_OWN))
         return TB_OK;
     int error = tb_grid_problem_open(&grid, call);

@@ -1,5 +1,6 @@
 /* tombolo probe: measures what messages cost, by a small MPI program of ours that it runs as a job. */
 #include "command.h"
+#include "command_words.h"
 #include "help_texts.h"
 
 #include "remote/remote.h"
@@ -385,10 +386,8 @@ int tb_command_probe(char **words)
 {
     struct probe p = {.file = NULL};
     int code = 0;
-    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
-        fputs(usage, stdout);
+    if (tb_command_help(words, usage))
         return 0;
-    }
     int error = tb_own_program_find(PROGRAM, p.program, sizeof p.program);
     if (error == TB_OK)
         error = words_parse(&p, words);

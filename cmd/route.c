@@ -1,5 +1,7 @@
 /* tombolo route: the virtual clusters of a grid, their graph, the routing table, and the way between any two hosts. */
 #include "command.h"
+#include "command_file.h"
+#include "command_words.h"
 #include "help_texts.h"
 
 #include "picture/picture.h"
@@ -290,15 +292,9 @@ static int print_path(const struct model *m, uint32_t from, uint32_t to, const u
 
 static int draw(const struct model *m, const char *file, const uint32_t *path, uint32_t count)
 {
-    if (strcmp(file, "-") == 0)
-        return tb_picture_routes(stdout, &m->graph, path, count);
-    FILE *to = fopen(file, "we");
-    if (to == NULL)
-        return tb_error_errno("cannot write %s", file);
-    int rc = tb_picture_routes(to, &m->graph, path, count);
-    if (fclose(to) != 0 && rc == TB_OK)
-        rc = tb_error_errno("cannot write %s", file);
-    return rc;
+    FILE *to;
+    int rc = tb_command_file_open(file, &to);
+    return rc == TB_OK ? tb_command_file_close(to, file, tb_picture_routes(to, &m->graph, path, count)) : rc;
 }
 
 /* The exit code. */
@@ -353,10 +349,8 @@ static int read_words(struct route_request *request, char **words)
 int tb_command_route(char **words)
 {
     struct route_request request = {0};
-    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
-        fputs(usage, stdout);
+    if (tb_command_help(words, usage))
         return 0;
-    }
     if (read_words(&request, words) != TB_OK) {
         complain();
         fputs(usage, stderr);

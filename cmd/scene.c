@@ -1,5 +1,8 @@
 #include "scene.h"
 
+#include "planner/planner.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 
 void tb_scene_close(struct scene *s)
@@ -179,4 +182,30 @@ int tb_scene_open(struct scene *s, struct scene_wish *q)
             error = grid_shape(s, q);
     }
     return error;
+}
+
+int tb_scene_bytes(enum tb_operation operation, uint64_t usual, uint64_t *bytes)
+{
+    char text[32];
+    bool said = *bytes != SCENE_BYTES_NONE, unsized = tb_operation_unsized(operation);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)*bytes);
+    if (said && unsized && tb_param_set("assumed_block", text, TB_PARAM_LAUNCHER) != TB_OK)
+        return TB_ERR_ARGUMENT;
+    if (unsized)
+        *bytes = tb_param.assumed_block;
+    else if (operation == TB_OPERATION_BARRIER)
+        *bytes = 0;
+    else if (!said)
+        *bytes = usual;
+    return TB_OK;
+}
+
+void tb_scene_call_print(enum tb_operation operation, uint64_t bytes, char *text, size_t size)
+{
+    char word[64];
+    tb_operation_word(operation, word, sizeof word);
+    if (operation == TB_OPERATION_BARRIER)
+        snprintf(text, size, "%s", word);
+    else
+        snprintf(text, size, "%s of %llu byte%s", word, (unsigned long long)bytes, tb_plural(bytes));
 }

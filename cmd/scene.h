@@ -2,7 +2,10 @@
 #ifndef TB_CMD_SCENE_H
 #define TB_CMD_SCENE_H
 
+#include "collectives/collectives.h"
 #include "topology/topology.h"
+
+#define SCENE_BYTES_NONE UINT64_MAX /* of a call, that was not said */
 
 struct scene_wish {
     const char *grid;      /* file; NULL: hosts in one cluster that has no name */
@@ -27,5 +30,11 @@ struct scene {
 /* Close it also after an error. */
 int tb_scene_open(struct scene *scene, struct scene_wish *wish);
 void tb_scene_close(struct scene *scene);
+
+/* How large a call is, if it was said; SCENE_BYTES_NONE becomes what is usual. Where ranks do not know sizes, it is
+ * what a job assumes, and what was said is to be assumed. */
+int tb_scene_bytes(enum tb_operation operation, uint64_t usual, uint64_t *bytes);
+/* "bcast of 64 bytes", as titles have it. */
+void tb_scene_call_print(enum tb_operation operation, uint64_t bytes, char *text, size_t size);
 
 #endif

@@ -2,6 +2,7 @@
  * far that is from the best. */
 #include "sim.h"
 #include "command.h"
+#include "command_words.h"
 #include "help_texts.h"
 
 #include "planner/planner.h"
@@ -15,30 +16,8 @@
 static const char usage[] = TB_HELP_TOMBOLO_SIM;
 
 #define BYTES_USUAL (1u << 20)
-#define BYTES_NONE  UINT64_MAX /* that was not said */
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
-
-static int number_parse(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-    uint64_t number;
-    const char *end = tb_number_read(text, &number);
-    if (end == NULL || *end != 0 || number < least || number > most)
-        return tb_error(TB_ERR_ARGUMENT, "%s %s: should be a number between %llu and %llu", option, text,
-                        (unsigned long long)least, (unsigned long long)most);
-    *value = number;
-    return TB_OK;
-}
-
-static int set_parse(const char *text)
-{
-    char name[64];
-    const char *equals = strchr(text, '=');
-    if (equals == NULL || (size_t)(equals - text) >= sizeof name)
-        return tb_error(TB_ERR_ARGUMENT, "--set %s: should be NAME=VALUE; `tombolo info` lists the names", text);
-    snprintf(name, sizeof name, "%.*s", (int)(equals - text), text);
-    return tb_param_set(name, equals + 1, TB_PARAM_LAUNCHER);
-}
 
 /* Takes what is before the next comma into `word`; the text behind it, or NULL at the end. */
 static const char *word_take(const char *text, char *word, size_t size)
@@ -82,7 +61,7 @@ static int clusters_parse(struct sim_query *q, const char *text)
     while (text != NULL) {
         uint64_t number;
         text = word_take(text, word, sizeof word);
-        int error = number_parse("--clusters", word, 2, 32, &number);
+        int error = tb_command_number("--clusters", word, 2, 32, &number);
         if (error == TB_OK && number != 2 && number != 4 && number != 8 && number != 16 && number != 32)
             error = tb_error(TB_ERR_ARGUMENT, "--clusters %s: the thesis has grids of 2, 4, 8, 16 and 32", word);
         if (error == TB_OK && q->cluster_counts == SIM_CLUSTERS_MOST)
@@ -148,24 +127,24 @@ static int option_parse(struct sim_query *q, const char *word, const char *value
     if (strcmp(word, "--op") == 0)
         return operation_parse(q, value);
     if (strcmp(word, "--bytes") == 0)
-        return number_parse(word, value, 0, 1ull << 40, &q->bytes);
+        return tb_command_number(word, value, 0, 1ull << 40, &q->bytes);
     if (strcmp(word, "--planner") == 0)
         return planners_parse(q, value);
     if (strcmp(word, "--seed") == 0)
-        return number_parse(word, value, 0, UINT64_MAX, &q->wish.seed);
+        return tb_command_number(word, value, 0, UINT64_MAX, &q->wish.seed);
     if (strcmp(word, "--time") == 0)
         return tb_command_time(word, value, &q->wish.time);
     if (strcmp(word, "--evaluations") == 0)
-        return number_parse(word, value, 1, 1ull << 40, &q->wish.evaluations);
+        return tb_command_number(word, value, 1, 1ull << 40, &q->wish.evaluations);
     if (strcmp(word, "--random") == 0)
-        return number_parse(word, value, 1, 1u << 14, &q->random);
+        return tb_command_number(word, value, 1, 1u << 14, &q->random);
     if (strcmp(word, "--grids") == 0)
-        return number_parse(word, value, 1, 1u << 20, &q->grids);
+        return tb_command_number(word, value, 1, 1u << 20, &q->grids);
     if (strcmp(word, "--clusters") == 0)
         return clusters_parse(q, value);
     if (strcmp(word, "--model") == 0)
         return model_parse(q, value);
-    return set_parse(value);
+    return tb_command_set(value);
 }
 
 static bool takes_value(const char *word)
@@ -179,27 +158,10 @@ static bool takes_value(const char *word)
     return false;
 }
 
-/* How large the call is. Where ranks do not know that, it is what a job assumes. */
-static int bytes_settle(struct sim_query *q)
-{
-    char text[32];
-    bool said = q->bytes != BYTES_NONE, unsized = tb_operation_unsized(q->operation);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)q->bytes);
-    if (said && unsized && tb_param_set("assumed_block", text, TB_PARAM_LAUNCHER) != TB_OK)
-        return TB_ERR_ARGUMENT;
-    if (unsized)
-        q->bytes = tb_param.assumed_block;
-    else if (q->operation == TB_OPERATION_BARRIER)
-        q->bytes = 0;
-    else if (!said)
-        q->bytes = BYTES_USUAL;
-    return TB_OK;
-}
-
 /* What does not go together. */
 static int query_settle(struct sim_query *q)
 {
-    bool trees = tb_sim_searches(q->operation), grid = q->where.grid != NULL;
+    bool trees = tb_plan_has_trees(q->operation), grid = q->where.grid != NULL;
     uint32_t sources = (grid ? 1 : 0) + (q->matrix != NULL ? 1 : 0) + (q->random > 0 ? 1 : 0);
     if (sources != 1)
         return tb_error(TB_ERR_ARGUMENT, "%s: a grid file, --matrix FILE or --random NODES",
@@ -228,12 +190,13 @@ static int query_settle(struct sim_query *q)
     if (!q->symmetric && !q->asymmetric)
         q->symmetric = q->asymmetric = true;
     q->grids = q->grids > 0 ? q->grids : 1;
-    return bytes_settle(q);
+    return tb_scene_bytes(q->operation, BYTES_USUAL, &q->bytes);
 }
 
 static int query_parse(struct sim_query *q, char **words)
 {
-    *q = (struct sim_query){.operation = TB_OPERATION_BCAST, .bytes = BYTES_NONE, .where.hosts = 1, .wish.seed = 1};
+    *q = (struct sim_query){
+        .operation = TB_OPERATION_BCAST, .bytes = SCENE_BYTES_NONE, .where.hosts = 1, .wish.seed = 1};
     int error = planners_parse(q, "all");
     for (; *words != NULL && error == TB_OK; words++) {
         if (words[0][0] != '-' && q->where.grid == NULL) {
@@ -249,12 +212,6 @@ static int query_parse(struct sim_query *q, char **words)
 }
 
 /* ---- planners ---------------------------------------------------------------------------------------------------- */
-
-bool tb_sim_searches(enum tb_operation o)
-{
-    return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE ||
-           o == TB_OPERATION_BARRIER || o == TB_OPERATION_GATHER || o == TB_OPERATION_SCATTER;
-}
 
 uint64_t tb_sim_clock(void)
 {
@@ -343,10 +300,8 @@ void tb_sim_rows_close(struct sim *sim)
 int tb_command_sim(char **words)
 {
     struct sim_query q;
-    if (words[0] != NULL && (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)) {
-        fputs(usage, stdout);
+    if (tb_command_help(words, usage))
         return 0;
-    }
     int error = tb_transports_load_params();
     if (error == TB_OK)
         error = query_parse(&q, words);

@@ -67,10 +67,9 @@ struct sim {
 };
 
 /* sim.c */
-bool tb_sim_searches(enum tb_operation operation); /* whether trees are searched for it */
-struct sim_row *tb_sim_row(struct sim *sim);       /* one more, empty; NULL: no memory */
-int tb_sim_plan(struct sim *sim);                  /* a row for each planner that was asked for */
-void tb_sim_judge(struct sim *sim);                /* which one is the best */
+struct sim_row *tb_sim_row(struct sim *sim); /* one more, empty; NULL: no memory */
+int tb_sim_plan(struct sim *sim);            /* a row for each planner that was asked for */
+void tb_sim_judge(struct sim *sim);          /* which one is the best */
 void tb_sim_rows_close(struct sim *sim);
 uint64_t tb_sim_clock(void); /* nanoseconds */
 

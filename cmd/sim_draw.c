@@ -1,9 +1,9 @@
 /* tombolo sim --draw: the best tree and its timeline as pictures. */
+#include "command_file.h"
 #include "sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NAME_BYTES 128u
 
@@ -40,30 +40,22 @@ static int file_draw(const struct sim *sim, const char *what,
     int length = snprintf(path, sizeof path, "%s-%s.svg", sim->query->draw, what);
     if (length < 0 || (size_t)length >= sizeof path)
         return tb_error(TB_ERR_ARGUMENT, "--draw %s: that is too long", sim->query->draw);
-    FILE *to = fopen(path, "we");
-    if (to == NULL)
-        return tb_error_errno("cannot write %s", path);
-    int error = draw(to, picture);
-    if (fclose(to) != 0 && error == TB_OK)
-        error = tb_error_errno("cannot write %s", path);
-    return error;
+    FILE *to;
+    int error = tb_command_file_open(path, &to);
+    return error == TB_OK ? tb_command_file_close(to, path, draw(to, picture)) : error;
 }
 
 int tb_sim_draw(struct sim *sim)
 {
     const struct sim_query *q = sim->query;
     const struct sim_row *row = drawn_row(sim);
-    char word[64], title[256], time[160];
+    char call[128], title[320], time[160];
     struct tb_forest_bar *bars = NULL;
     uint32_t count = 0;
     if (row == NULL || sim->problem == NULL)
         return tb_error(TB_ERR_ARGUMENT, "--draw: no planner that was asked for has found a tree");
-    tb_operation_word(q->operation, word, sizeof word);
-    if (q->operation == TB_OPERATION_BARRIER)
-        snprintf(title, sizeof title, "%s: %s", word, row->name);
-    else
-        snprintf(title, sizeof title, "%s of %llu byte%s: %s", word, (unsigned long long)q->bytes, tb_plural(q->bytes),
-                 row->name);
+    tb_scene_call_print(q->operation, q->bytes, call, sizeof call);
+    snprintf(title, sizeof title, "%s: %s", call, row->name);
     snprintf(time, sizeof time, "predicted %.3f us, at least %.3f us (model %s)", (double)row->time / 1e6,
              (double)sim->bound / 1e6, sim->model);
     const char **names = names_make(sim);

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define LIBRARY_EVENTS (1ull << 27) /* of the simulation of what the library would run */
 #define LIBRARY_RANKS  65536u       /* with more of them it would take too long */
@@ -72,25 +71,14 @@ static uint32_t bars_join(struct tb_forest_bar *bars, uint32_t count)
     return kept;
 }
 
-static const struct tb_algorithm *planned_find(enum tb_operation operation)
-{
-    for (const struct tb_algorithm *const *a = tb_catalogue; *a != NULL; a++)
-        if ((*a)->operation == operation && strcmp((*a)->name, "planned") == 0)
-            return *a;
-    return NULL;
-}
-
 static int flows_list(const struct sim *sim, const struct tb_forest *forest, struct tb_forest_bar **bars,
                       uint32_t *count)
 {
     const struct grid_sim *g = grid_of(sim);
     struct tb_collective call = g->call;
     struct tb_traffic traffic;
-    const struct tb_algorithm *planned = planned_find(call.operation);
-    if (planned == NULL)
-        return tb_error(TB_ERR_INTERNAL, "there is no algorithm along planned trees");
     call.forest = forest;
-    int error = tb_traffic_open(&traffic, planned, &call, call.elements);
+    int error = tb_traffic_open(&traffic, tb_grid_problem_algorithm(call.operation), &call, call.elements);
     *count = 0;
     *bars = error == TB_OK ? calloc((size_t)traffic.flow_count + 1, sizeof **bars) : NULL;
     if (error == TB_OK && *bars == NULL)
@@ -280,7 +268,7 @@ static int others_rate(struct grid_sim *g)
 /* By the simulator that the library chooses by. On one host there are no trees to search for. */
 static int grid_answer(struct grid_sim *g)
 {
-    bool trees = tb_sim_searches(g->sim.query->operation) && g->scene.shape->host_count > 1;
+    bool trees = tb_plan_has_trees(g->sim.query->operation) && g->scene.shape->host_count > 1;
     g->sim.model = "grid";
     if (!trees && (g->sim.query->schedule != NULL || g->sim.query->draw != NULL))
         return tb_error(TB_ERR_ARGUMENT, "--draw and --schedule: there is one host only, and so no tree");

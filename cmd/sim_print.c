@@ -44,11 +44,9 @@ static void row_print(const struct sim *sim, const struct sim_row *row)
 static void head_print(const struct sim *sim)
 {
     const struct sim_query *q = sim->query;
-    char word[64], size[64] = "";
-    tb_operation_word(q->operation, word, sizeof word);
-    if (q->operation != TB_OPERATION_BARRIER)
-        snprintf(size, sizeof size, " of %llu byte%s", (unsigned long long)q->bytes, tb_plural(q->bytes));
-    printf("%s%s, %s; model %s\n", word, size, sim->where, sim->model);
+    char call[128];
+    tb_scene_call_print(q->operation, q->bytes, call, sizeof call);
+    printf("%s, %s; model %s\n", call, sim->where, sim->model);
     printf("  %-28s %18.3f us\n\n", "at least", (double)sim->bound / 1e6);
     printf("  %-28s %21s %9s %9s %12s  %s\n", sim->problem != NULL ? "planner" : "algorithm", "predicted", "to best",
            "to bound", "evaluations", "planned in");
@@ -65,7 +63,7 @@ static void table_print(const struct sim *sim)
     for (uint32_t i = 0; i < sim->row_count; i++)
         if (sim->rows[i].chosen)
             printf("\n  The library itself would run %s (%s).\n", sim->rows[i].name, sim->rows[i].reason);
-    if (sim->problem == NULL && tb_sim_searches(sim->query->operation))
+    if (sim->problem == NULL && tb_plan_has_trees(sim->query->operation))
         printf("\n  There is one host only: no trees to search for.\n");
     if (limited)
         printf("\n  limit: it was stopped by a limit of time or evaluations, its own or the one given.\n");

@@ -1,5 +1,6 @@
 #include "agent/cost_store.h"
 
+#include "agent/sealed_store_test.h"
 #include "base/changed_bytes_test.h"
 #include "job/cost_mapping_test.h"
 #include "topology/topology.h"
@@ -8,19 +9,12 @@
 
 #define HOSTS 3
 
-/* A frame of `length` bytes of the table from `at` on, of so many in all. */
 static int give(struct tb_cost_store *store, uint32_t version, uint64_t all, uint64_t at, const void *bytes,
                 size_t length, int *descriptor)
 {
     struct tb_writer w;
     struct tb_reader r;
-    tb_writer_open(&w);
-    tb_put_u32(&w, version);
-    tb_put_u64(&w, all);
-    tb_put_u64(&w, at);
-    tb_put_bytes(&w, bytes, length);
-    assert_int_equal(w.error, TB_OK);
-    tb_reader_open(&r, w.bytes, w.length);
+    store_frame(&w, &r, version, all, at, bytes, length);
     int rc = tb_cost_store_take(store, &r, HOSTS, descriptor);
     tb_writer_close(&w);
     return rc;

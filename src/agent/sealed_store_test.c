@@ -1,8 +1,9 @@
 #include "agent/sealed_store.h"
 
-#include "base/changed_bytes_test.h"
+#include "agent/sealed_store_test.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,13 +16,7 @@ static int give(uint32_t version, uint64_t all, uint64_t at, const void *bytes, 
 {
     struct tb_writer w;
     struct tb_reader r;
-    tb_writer_open(&w);
-    tb_put_u32(&w, version);
-    tb_put_u64(&w, all);
-    tb_put_u64(&w, at);
-    tb_put_bytes(&w, bytes, length);
-    assert_int_equal(w.error, TB_OK);
-    tb_reader_open(&r, w.bytes, w.length);
+    store_frame(&w, &r, version, all, at, bytes, length);
     int rc = tb_sealed_store_take(&store, &r, newest, descriptor);
     tb_writer_close(&w);
     return rc;

@@ -13,6 +13,10 @@
 #include "collectives/collectives.h"
 #include "topology/topology.h"
 
+/* Of network_plain, in picoseconds. */
+#define NETWORK_OVERHEAD 3000000ull /* of each end */
+#define NETWORK_LATENCY  40000000ull
+
 struct network {
     struct tb_grid grid;
     struct tb_places places;
@@ -105,6 +109,22 @@ static inline void network_unlimited(struct network *n)
     struct tb_wire *wires = (struct tb_wire *)((char *)n->bytes + n->bytes->wires);
     for (uint32_t i = 0; i < n->bytes->wire_count; i++)
         wires[i].queue = 0;
+}
+
+/* One cluster of so many hosts, in which messages take a fixed time besides that on the wire. */
+static inline void network_plain(struct network *n, uint32_t hosts, uint32_t each)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "clusters:\n- {name: a, hosts: \"n[1-%u]\", ethernet: {bandwidth: 100, latency: 0.04}}\n", hosts);
+    network_open(n, text, NULL, each);
+    struct tb_cost_constants *c = &n->bytes->constants;
+    for (int i = 0; i < TB_ENDS_COUNT; i++)
+        c->ends[i].send = c->ends[i].receive = tb_cost_line(NETWORK_OVERHEAD, 0);
+    c->copy = c->reduce = c->memory = tb_cost_line(0, 0);
+    c->short_bytes = 0;
+    c->cores = 0;
+    network_unlimited(n);
 }
 
 static inline const struct tb_algorithm *algorithm_find(enum tb_operation operation, const char *name)

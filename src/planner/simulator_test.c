@@ -4,8 +4,8 @@
 #include "planner/simulator.h"
 
 #define NS       1000ull
-#define OVERHEAD (3000 * NS)
-#define LATENCY  (40000 * NS)
+#define OVERHEAD NETWORK_OVERHEAD
+#define LATENCY  NETWORK_LATENCY
 
 static struct tb_simulator *simulator;
 
@@ -18,22 +18,6 @@ static int simulator_teardown(void **state)
 {
     tb_simulator_close(simulator);
     return 0;
-}
-
-/* One cluster of so many hosts, with costs of our own. */
-static void plain_open(struct network *n, uint32_t hosts, uint32_t each)
-{
-    char text[256];
-    snprintf(text, sizeof text,
-             "clusters:\n- {name: a, hosts: \"n[1-%u]\", ethernet: {bandwidth: 100, latency: 0.04}}\n", hosts);
-    network_open(n, text, NULL, each);
-    struct tb_cost_constants *c = &n->bytes->constants;
-    for (int i = 0; i < TB_ENDS_COUNT; i++)
-        c->ends[i].send = c->ends[i].receive = tb_cost_line(OVERHEAD, 0);
-    c->copy = c->reduce = c->memory = tb_cost_line(0, 0);
-    c->short_bytes = 0;
-    c->cores = 0;
-    network_unlimited(n);
 }
 
 static uint64_t time_of(struct network *n, enum tb_operation operation, const char *name, uint64_t argument,
@@ -71,7 +55,7 @@ static void linear_takes_the_wire_for_each_rank(void **state)
 {
     struct network n;
     for (uint32_t p = 2; p <= 16; p += 7) {
-        plain_open(&n, p, 1);
+        network_plain(&n, p, 1);
         assert_int_equal(time_of(&n, TB_OPERATION_BCAST, "linear", 0, 100000, false),
                          message(&n, 100000) + (p - 2) * wire(&n, 100000));
         network_close(&n);
@@ -82,7 +66,7 @@ static void a_chain_is_a_pipeline(void **state)
 {
     struct network n;
     for (uint32_t p = 2; p <= 9; p++) {
-        plain_open(&n, p, 1);
+        network_plain(&n, p, 1);
         for (uint64_t pieces = 1; pieces <= 40; pieces += 13)
             assert_int_equal(time_of(&n, TB_OPERATION_BCAST, "chain", 10000, pieces * 10000, false),
                              (p - 1) * message(&n, 10000) + (pieces - 1) * wire(&n, 10000));
@@ -95,7 +79,7 @@ static void binomial_takes_a_message_for_each_level(void **state)
     struct network n;
     uint32_t levels = 1;
     for (uint32_t p = 2; p <= 64; p *= 2, levels++) {
-        plain_open(&n, p, 1);
+        network_plain(&n, p, 1);
         assert_int_equal(time_of(&n, TB_OPERATION_BCAST, "binomial", 100, 100, false), levels * message(&n, 100));
         network_close(&n);
     }
@@ -105,7 +89,7 @@ static void a_ring_takes_a_message_for_each_other_rank(void **state)
 {
     struct network n;
     for (uint32_t p = 2; p <= 11; p += 3) {
-        plain_open(&n, p, 1);
+        network_plain(&n, p, 1);
         assert_int_equal(time_of(&n, TB_OPERATION_ALLGATHER, "ring", 0, 5000, true), (p - 1) * message(&n, 5000));
         network_close(&n);
     }
@@ -118,7 +102,7 @@ static void ranks_of_a_host_need_cores(void **state)
 {
     struct network n;
     const uint64_t gap = 10 * NS;
-    plain_open(&n, 1, 2);
+    network_plain(&n, 1, 2);
     struct tb_cost_constants *c = &n.bytes->constants;
     c->ends[TB_ENDS_SHM].send = c->ends[TB_ENDS_SHM].receive = tb_cost_line(100 * NS, 8000000000000ull / gap);
     c->shm_latency = 50 * NS;
@@ -136,7 +120,7 @@ static void ranks_of_a_host_need_cores(void **state)
 static void hosts_may_share_cores(void **state)
 {
     struct network n;
-    plain_open(&n, 2, 1);
+    network_plain(&n, 2, 1);
     struct tb_cost_constants *c = &n.bytes->constants;
     uint64_t alone = time_of(&n, TB_OPERATION_ALLGATHER, "ring", 0, 1000, true);
     assert_int_equal(alone, message(&n, 1000));
@@ -192,7 +176,7 @@ static void short_messages_overtake(void **state)
     struct network n;
     struct hand h;
     uint64_t ends[6];
-    plain_open(&n, 2, 3);
+    network_plain(&n, 2, 3);
     n.bytes->constants.short_bytes = 1000;
     hand_open(&h, 6);
     const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 200};
@@ -216,7 +200,7 @@ static void wires_carry_no_more_than_their_rate(void **state)
     struct network n;
     struct hand h;
     uint64_t ends[4];
-    plain_open(&n, 2, 2);
+    network_plain(&n, 2, 2);
     n.bytes->constants.short_bytes = 1000;
     hand_open(&h, 4);
     const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 16};
@@ -243,7 +227,7 @@ static void composite_steps_wait_for_all(void **state)
     uint64_t ends[3];
     const struct tb_contract contract = {.composite = TB_COMPOSITE_BARRIER, .rounds = 2, .passes = 1};
     for (uint32_t hosts = 1; hosts <= 3; hosts += 2) {
-        plain_open(&n, hosts, 3 / hosts);
+        network_plain(&n, hosts, 3 / hosts);
         hand_open(&h, 3);
         hand_message(&h, 0, 1, 1);
         for (uint32_t i = 0; i < 3; i++) {
@@ -269,7 +253,7 @@ static void composite_steps_of_some_ranks(void **state)
     static const uint32_t hosts[][2] = {{0, 1}, {2, 3}};
     const struct tb_contract contract = {.composite = TB_COMPOSITE_BARRIER, .rounds = 2, .passes = 1};
     const struct tb_slice nothing = {.symbol = TB_SYMBOL_OUT};
-    plain_open(&n, 2, 2);
+    network_plain(&n, 2, 2);
     hand_open(&h, 4);
     hand_message(&h, 0, 2, 1);
     for (uint32_t i = 0; i < 4; i++) {
@@ -304,7 +288,7 @@ static void composite_steps_share_memory(void **state)
         struct network n;
         struct hand h;
         uint64_t ends[4];
-        plain_open(&n, hosts, 4 / hosts);
+        network_plain(&n, hosts, 4 / hosts);
         struct tb_cost_constants *c = &n.bytes->constants;
         c->memory = tb_cost_line(0, 8000000000000ull / NS); /* a nanosecond for a byte */
         hand_open(&h, 4);
@@ -331,7 +315,7 @@ static void composite_steps_go_item_by_item(void **state)
     const struct tb_contract contract = {.composite = TB_COMPOSITE_BCAST, .rounds = 2, .passes = 1};
     const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 4}, nothing = {.symbol = TB_SYMBOL_OUT};
     static const uint32_t members[] = {2, 3};
-    plain_open(&n, 2, 2);
+    network_plain(&n, 2, 2);
     struct tb_cost_constants *c = &n.bytes->constants;
     c->memory = tb_cost_line(0, 8000000000000ull / (50 * NS)); /* 50 nanoseconds for a byte that is given or got */
     uint64_t pass = 2 * 1000 * 50 * NS, rounds = 2 * (OVERHEAD + c->shm_latency);
@@ -361,7 +345,7 @@ static void items_of_several_pieces(void **state)
     struct hand h;
     const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 8};
     uint64_t ends[3];
-    plain_open(&n, 3, 1);
+    network_plain(&n, 3, 1);
     hand_open(&h, 3);
     tb_builder_send(&h.builders[0], 1, 0, all);
     tb_builder_cut(&h.builders[0], 4);
@@ -384,7 +368,7 @@ static void blocks_in_parts(void **state)
     struct hand h;
     const struct tb_slice all = {TB_SYMBOL_OUT, 0, 1, 6};
     uint64_t ends[2];
-    plain_open(&n, 2, 1);
+    network_plain(&n, 2, 1);
     hand_open(&h, 2);
     for (uint32_t i = 0; i < 2; i++)
         tb_builder_parts(&h.builders[i], 3);
@@ -399,7 +383,7 @@ static void what_never_ends_is_found_out(void **state)
 {
     struct network n;
     struct hand h;
-    plain_open(&n, 2, 1);
+    network_plain(&n, 2, 1);
     hand_open(&h, 2);
     tb_builder_receive(&h.builders[1], 0, 0, (struct tb_slice){TB_SYMBOL_OUT, 0, 1, 1});
     assert_int_equal(hand_run(&h, &n, 10, 1000, NULL), TB_ERR_MISMATCH);

@@ -62,17 +62,12 @@ static uint64_t send(const struct tb_problem *problem, uint32_t from, uint32_t t
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-static const struct tb_algorithm *planned_find(enum tb_operation operation)
+const struct tb_algorithm *tb_grid_problem_algorithm(enum tb_operation operation)
 {
     for (int i = 0; tb_catalogue[i] != NULL; i++)
         if (tb_catalogue[i]->operation == operation && strcmp(tb_catalogue[i]->name, "planned") == 0)
             return tb_catalogue[i];
     return NULL;
-}
-
-bool tb_grid_problem_possible(enum tb_operation operation)
-{
-    return planned_find(operation) != NULL;
 }
 
 static void programs_clear(struct tb_grid_problem *p)
@@ -121,7 +116,7 @@ static int host_make(struct tb_grid_problem *p, const struct tb_algorithm *a, st
 
 int tb_grid_problem_make(struct tb_grid_problem *p, const struct tb_forest *forest)
 {
-    const struct tb_algorithm *a = planned_find(p->call.operation);
+    const struct tb_algorithm *a = tb_grid_problem_algorithm(p->call.operation);
     struct tb_collective call = tb_size_class_call(&p->call);
     struct tb_forest *copy = NULL;
     call.forest = forest;
@@ -209,7 +204,7 @@ int tb_grid_problem_open(struct tb_grid_problem *p, const struct tb_collective *
     *p = (struct tb_grid_problem){.call = *call, .limit = EVENTS_MOST, .looks = BOUND_LOOKS};
     p->call.forest = NULL;
     p->call.argument = 0;
-    if (!tb_grid_problem_possible(call->operation))
+    if (tb_grid_problem_algorithm(call->operation) == NULL)
         return tb_error(TB_ERR_ARGUMENT, "no trees are planned for %s", tb_operation_name(call->operation));
     if (call->inter || s->table == NULL || s->host_count < 2 || call->root >= s->size)
         return tb_error(TB_ERR_ARGUMENT, "trees are planned for groups of several hosts whose costs are known, and a "
@@ -217,7 +212,7 @@ int tb_grid_problem_open(struct tb_grid_problem *p, const struct tb_collective *
     const struct tb_forest any = {.nodes = s->host_count, .root = tb_group_shape_host(s, call->root)};
     struct tb_collective least = tb_size_class_call(&p->call);
     least.forest = &any;
-    if (!tb_algorithm_fits(planned_find(call->operation), &least))
+    if (!tb_algorithm_fits(tb_grid_problem_algorithm(call->operation), &least))
         return tb_error(TB_ERR_ARGUMENT,
                         "%s of %llu bytes does not go along any trees of hosts: its operands must stay "
                         "in order, or hosts would keep too many blocks of others",

@@ -23,8 +23,8 @@ struct tb_grid_problem {
     uint64_t made; /* programs so far */
 };
 
-/* Whether trees can be planned for an operation at all. */
-bool tb_grid_problem_possible(enum tb_operation operation);
+/* The algorithm along planned trees. NULL: none can be planned for the operation. */
+const struct tb_algorithm *tb_grid_problem_algorithm(enum tb_operation operation);
 
 /* Of a call on a shape with a cost table, which must outlive it: `rank`, `argument` and `forest` of it are not looked
  * at. Trees of operations without a root begin at the host of `root`, too. TB_ERR_ARGUMENT: nothing can be planned for

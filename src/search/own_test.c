@@ -114,13 +114,7 @@ static void many_nodes(void **state)
     tb_treesim_close(problem);
 }
 
-/* A problem of which only the time of a forest is known: nodes in a row, each edge as long as it is far, and messages
- * in pieces flow along all edges at once; two trees halve what goes along each. */
-static uint64_t row_cost(const struct tb_problem *problem, uint32_t from, uint32_t to)
-{
-    return 1000 * (uint64_t)(from < to ? to - from : from - to);
-}
-
+/* Messages in pieces flow along all edges of a row at once; two trees halve what goes along each. */
 static int row_rate(struct tb_problem *problem, const struct tb_forest *forest, uint64_t *time)
 {
     uint64_t piece = forest->piece == 0 ? problem->bytes : forest->piece, deepest = 0;
@@ -141,15 +135,8 @@ static int row_rate(struct tb_problem *problem, const struct tb_forest *forest, 
 static void pieces_and_trees(void **state)
 {
     static const uint32_t clusters[7];
-    struct tb_problem problem = {.nodes = 7,
-                                 .root = 3,
-                                 .cluster_count = 1,
-                                 .clusters = clusters,
-                                 .operation = TB_OPERATION_BCAST,
-                                 .bytes = 1 << 20,
-                                 .arrive = row_cost,
-                                 .send = row_cost,
-                                 .rate = row_rate};
+    struct tb_problem problem = row_problem(7, clusters, 1, row_rate);
+    problem.root = 3;
     const struct tb_search_wish wish = {.evaluations = 500};
     struct tb_search_result result;
     assert_int_equal(tb_search(&problem, TB_SEARCH_OWN, &wish, &result), TB_OK);
@@ -185,14 +172,7 @@ static int endless_rate(struct tb_problem *problem, const struct tb_forest *fore
 static void endless_trees(void **state)
 {
     static const uint32_t clusters[7], parent = 5;
-    struct tb_problem problem = {.nodes = 7,
-                                 .cluster_count = 1,
-                                 .clusters = clusters,
-                                 .operation = TB_OPERATION_BCAST,
-                                 .bytes = 1 << 20,
-                                 .arrive = row_cost,
-                                 .send = row_cost,
-                                 .rate = endless_rate};
+    struct tb_problem problem = row_problem(7, clusters, 1, endless_rate);
     struct tb_search_result result;
     for (uint32_t i = 0; i < TB_SEARCH_COUNT; i++) {
         const struct tb_search_wish wish = {.seed = i, .evaluations = 300};
@@ -208,15 +188,8 @@ static void endless_trees(void **state)
 static void budgets_are_kept(void **state)
 {
     static const uint32_t clusters[9];
-    struct tb_problem row = {.nodes = 9,
-                             .root = 4,
-                             .cluster_count = 1,
-                             .clusters = clusters,
-                             .operation = TB_OPERATION_BCAST,
-                             .bytes = 1 << 20,
-                             .arrive = row_cost,
-                             .send = row_cost,
-                             .rate = row_rate};
+    struct tb_problem row = row_problem(9, clusters, 1, row_rate);
+    row.root = 4;
     struct tb_problem *matrix = thesis_problem(4, 9, true, 3), *problems[] = {&row, matrix};
     for (uint32_t i = 0; i < 2; i++)
         for (uint64_t most = 1; most < 400; most += most < 20 ? 1 : 37)

@@ -4,11 +4,6 @@
 #include "search/search_text.h"
 #include "search/treesim_bound.h"
 
-static uint64_t row_cost(const struct tb_problem *problem, uint32_t from, uint32_t to)
-{
-    return 1000 * (uint64_t)(from < to ? to - from : from - to);
-}
-
 static int row_rate(struct tb_problem *problem, const struct tb_forest *forest, uint64_t *time)
 {
     *time = 1000000 / forest->trees - (forest->piece > 0 ? 1000 : 0) + forest->parents[forest->nodes - 1];
@@ -61,14 +56,7 @@ static void treesim_problems(void **state)
 static void forests(void **state)
 {
     static const uint32_t clusters[5] = {0, 0, 1, 1, 1};
-    struct tb_problem problem = {.nodes = 5,
-                                 .cluster_count = 2,
-                                 .clusters = clusters,
-                                 .operation = TB_OPERATION_BCAST,
-                                 .bytes = 1 << 20,
-                                 .arrive = row_cost,
-                                 .send = row_cost,
-                                 .rate = row_rate};
+    struct tb_problem problem = row_problem(5, clusters, 2, row_rate);
     const struct tb_search_wish wish = {.seed = 1, .evaluations = 60};
     for (uint32_t which = 1, rest = 0; rest == 0; which++) {
         struct tb_search_result result;

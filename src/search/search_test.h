@@ -47,4 +47,24 @@ static inline uint64_t search_time(struct tb_problem *problem, enum tb_searcher 
     return time;
 }
 
+/* A problem of which only the time of a forest is known: nodes in a row, an edge as long as it is far. */
+static inline uint64_t row_cost(const struct tb_problem *problem, uint32_t from, uint32_t to)
+{
+    return 1000 * (uint64_t)(from < to ? to - from : from - to);
+}
+
+static inline struct tb_problem row_problem(uint32_t nodes, const uint32_t *clusters, uint32_t cluster_count,
+                                            int (*rate)(struct tb_problem *problem, const struct tb_forest *forest,
+                                                        uint64_t *time))
+{
+    return (struct tb_problem){.nodes = nodes,
+                               .cluster_count = cluster_count,
+                               .clusters = clusters,
+                               .operation = TB_OPERATION_BCAST,
+                               .bytes = 1 << 20,
+                               .arrive = row_cost,
+                               .send = row_cost,
+                               .rate = rate};
+}
+
 #endif
