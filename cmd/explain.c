@@ -6,6 +6,7 @@
 #include "explain_price.h"
 #include "explain_tree.h"
 #include "help_texts.h"
+#include "json_text.h"
 #include "scene_plan.h"
 
 #include "planner/planner.h"
@@ -172,12 +173,15 @@ static void bound_print(const struct query *q, const struct scene *s, const stru
         snprintf(where, sizeof where, "the grid");
     else if (bound->place != TB_BOUND_NONE)
         snprintf(where, sizeof where, "%s", tb_places_name(&s->places, s->shape->places[bound->place].place));
-    if (q->json)
-        printf("\"bound\": {\"seconds\": %.12f, \"latency\": %.12f, \"decided_by\": \"%s\"}, ",
-               (double)bound->time / 1e12, (double)bound->latency / 1e12, where);
-    else
-        printf("  at least %36.3f us, by %s%s\n\n", (double)bound->time / 1e6,
-               bound->host != TB_BOUND_NONE || bound->place != TB_BOUND_NONE ? "the wires of " : "", where);
+    if (q->json) {
+        printf("\"bound\": {\"seconds\": %.12f, \"latency\": %.12f, \"decided_by\": ", (double)bound->time / 1e12,
+               (double)bound->latency / 1e12);
+        tb_json_text(where);
+        printf("}, ");
+        return;
+    }
+    printf("  at least %36.3f us, by %s%s\n\n", (double)bound->time / 1e6,
+           bound->host != TB_BOUND_NONE || bound->place != TB_BOUND_NONE ? "the wires of " : "", where);
 }
 
 static bool is_choice(const struct tb_candidate *row, const struct tb_choice *choice)

@@ -1,19 +1,8 @@
 /* The traffic of an algorithm for programs: all of it. */
 #include "explain_tree.h"
+#include "json_text.h"
 
 #include <stdio.h>
-
-static void text_print(const char *text)
-{
-    putchar('"');
-    for (; *text != 0; text++) {
-        if ((unsigned char)*text < ' ')
-            printf("\\u%04x", (unsigned)*text);
-        else
-            printf("%s%c", *text == '"' || *text == '\\' ? "\\" : "", *text);
-    }
-    putchar('"');
-}
 
 /* What is not known is left out. */
 static void time_print(const char *name, uint64_t time)
@@ -38,9 +27,9 @@ static void level_json(const struct explain_tree *e, uint32_t number)
     for (uint32_t i = 0; i < level->pairs; i++) {
         const struct tb_place_traffic *p = &t->pairs[level->pair + i];
         printf("%s{\"from\": ", i > 0 ? ", " : "");
-        text_print(tb_places_name(e->places, t->shape->places[p->from].place));
+        tb_json_text(tb_places_name(e->places, t->shape->places[p->from].place));
         printf(", \"to\": ");
-        text_print(tb_places_name(e->places, t->shape->places[p->to].place));
+        tb_json_text(tb_places_name(e->places, t->shape->places[p->to].place));
         printf(", \"messages\": %llu, \"bytes\": %llu}", (unsigned long long)p->messages, (unsigned long long)p->bytes);
     }
     printf("], \"flows\": [\n");
@@ -77,7 +66,7 @@ void tb_explain_tree_json(const struct explain_tree *e)
     for (uint32_t i = 0; i < t->meeting_count; i++) {
         const struct tb_traffic_meeting *m = &t->meetings[i];
         printf("%s  {\"host\": ", comma(i));
-        text_print(e->names[m->host]);
+        tb_json_text(e->names[m->host]);
         printf(", \"operation\": \"%s\", \"first_rank\": %u, \"ranks\": %u, \"parts\": %u, \"bytes\": %llu",
                tb_composite_name(m->composite), m->first, m->members, m->items, (unsigned long long)m->bytes);
         if (tb_composite_rooted(m->composite))
@@ -89,7 +78,7 @@ void tb_explain_tree_json(const struct explain_tree *e)
     printf("],\n \"ranks\": [\n");
     for (uint32_t i = 0; i < t->shape->size; i++) {
         printf("%s  {\"rank\": %u, \"host\": ", comma(i), i);
-        text_print(e->names[tb_group_shape_host(t->shape, i)]);
+        tb_json_text(e->names[tb_group_shape_host(t->shape, i)]);
         time_print("first", t->firsts[i]);
         time_print("done", t->ends[i]);
         printf("}");

@@ -91,7 +91,6 @@ int tb_sim_root(const struct sim_query *query, uint32_t nodes, uint32_t *root);
 /* sim_print.c, sim_draw.c: what comes of it. */
 int tb_sim_answer(struct sim *sim);
 void tb_sim_json(const struct sim *sim);
-void tb_sim_json_text(const char *text);
 int tb_sim_draw(struct sim *sim);
 
 #endif

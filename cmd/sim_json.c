@@ -1,25 +1,11 @@
 /* What `tombolo sim` says to programs. */
+#include "json_text.h"
 #include "sim.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
 
 #define TREES_MOST 1024u /* nodes whose trees are printed */
-
-void tb_sim_json_text(const char *text)
-{
-    putchar('"');
-    for (int bytes; *text != 0; text += bytes > 0 ? bytes : 1) {
-        bytes = tb_character_bytes(text);
-        if (bytes == 0)
-            fputs(TB_CHARACTER_UNKNOWN, stdout);
-        else if ((unsigned char)*text < ' ')
-            printf("\\u%04x", (unsigned)*text);
-        else
-            printf("%s%.*s", *text == '"' || *text == '\\' ? "\\" : "", bytes, text);
-    }
-    putchar('"');
-}
 
 static void ratio_json(const char *name, uint64_t time, uint64_t least)
 {
@@ -52,10 +38,10 @@ static void forest_json(const struct tb_forest *f)
 static void row_json(const struct sim *sim, const struct sim_row *row)
 {
     printf("  {\"%s\": ", row->catalogue ? "algorithm" : "planner");
-    tb_sim_json_text(row->name);
+    tb_json_text(row->name);
     if (*row->not_run != 0) {
         printf(", \"not_run\": ");
-        tb_sim_json_text(row->not_run);
+        tb_json_text(row->not_run);
     } else if (row->time != TB_COST_NEVER) {
         printf(", \"seconds\": %.12f", (double)row->time / 1e12);
         ratio_json("to_best", row->time, sim->best == UINT32_MAX ? 0 : sim->rows[sim->best].time);
@@ -65,7 +51,7 @@ static void row_json(const struct sim *sim, const struct sim_row *row)
         printf(", \"runs\": %s", row->chosen ? "true" : "false");
     if (row->chosen) {
         printf(", \"because\": ");
-        tb_sim_json_text(row->reason);
+        tb_json_text(row->reason);
     }
     if (!row->catalogue && *row->not_run == 0)
         printf(", \"evaluations\": %llu, \"planning_seconds\": %.9f, \"complete\": %s",
@@ -83,7 +69,7 @@ void tb_sim_json(const struct sim *sim)
     tb_operation_word(q->operation, word, sizeof word);
     printf("{\"operation\": \"%s\", \"bytes\": %llu, \"model\": \"%s\", \"seed\": %llu, \"where\": ", word,
            (unsigned long long)q->bytes, sim->model, (unsigned long long)q->wish.seed);
-    tb_sim_json_text(sim->where);
+    tb_json_text(sim->where);
     if (sim->problem != NULL)
         printf(", \"nodes\": %u, \"clusters\": %u, \"root\": %u", sim->problem->nodes, sim->problem->cluster_count,
                sim->problem->root);
@@ -92,14 +78,14 @@ void tb_sim_json(const struct sim *sim)
         printf(", \"names\": [");
         for (uint32_t i = 0; i < sim->problem->nodes; i++) {
             printf("%s", i > 0 ? ", " : "");
-            tb_sim_json_text(sim->name(sim, i, text, sizeof text));
+            tb_json_text(sim->name(sim, i, text, sizeof text));
         }
         printf("]");
     }
     printf(", \"bound\": {\"seconds\": %.12f}", (double)sim->bound / 1e12);
     if (sim->best != UINT32_MAX) {
         printf(", \"best\": ");
-        tb_sim_json_text(sim->rows[sim->best].name);
+        tb_json_text(sim->rows[sim->best].name);
     }
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         printf(", \"peak_bytes\": %llu", (unsigned long long)usage.ru_maxrss * 1024u);

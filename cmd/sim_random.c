@@ -1,5 +1,6 @@
 /* tombolo sim --random: nodes drawn at random from the grids of the MPITH thesis. Of one grid the table of planners; of
  * several what each planner takes beside the best, over all of them. */
+#include "json_text.h"
 #include "sim.h"
 
 #include <math.h>
@@ -246,7 +247,7 @@ static void series_json(const struct series *s, const struct sim *names, bool la
         printf("    {\"planner\": \"%s\", ", names->rows[p].name);
         if (t->grids == 0) {
             printf("\"not_run\": ");
-            tb_sim_json_text(t->not_run);
+            tb_json_text(t->not_run);
             printf("}");
         } else {
             printf("\"grids\": %u, \"mean_seconds\": %.12f, \"ratio_of_means\": %.6f, \"mean_ratio\": %.6f, "
@@ -269,7 +270,7 @@ static void all_json(const struct sim_query *q, const struct series *all, uint32
         "%llu, \"how\": ",
         word, (unsigned long long)q->bytes, (unsigned long long)q->random, (unsigned long long)q->grids,
         (unsigned long long)q->wish.seed);
-    tb_sim_json_text(how);
+    tb_json_text(how);
     printf(", \"series\": [\n");
     for (uint32_t i = 0; i < count; i++)
         series_json(&all[i], names, i + 1 == count);

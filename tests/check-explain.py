@@ -300,6 +300,31 @@ def pictures():
             yield f"{operation} of 1024 ranks should be drawn in part: {len(text)} characters"
 
 
+def odd_names():
+    """What programs are told is JSON in UTF-8, and pictures are XML, whatever sites and files are called."""
+    sites = ['R&D "x" \\\\', "été\u2028", "'"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(os.fsencode(folder), b"g\xff\"\xc3.yaml")
+        with open(file, "w", encoding="utf-8") as f:
+            f.write("sites:\n")
+            for i, site in enumerate(sites):
+                f.write(f"- name: {json.dumps(site)}\n  uplink: {{bandwidth: {100 if i else 1}, latency: 5}}\n"
+                        f"  clusters: [{{name: c{i}, hosts: 'h{i}[1-2]:2'}}]\n")
+        words = [TOMBOLO, "explain", "bcast", "--bytes", "1m", "--grid", file, "--set", "bcast=levels-flat-binomial", "--tree"]
+        for more in (["--json"], ["--svg", "-"]):
+            done = subprocess.run([*words, *more], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True)
+            try:
+                if more[0] == "--svg":
+                    xml.etree.ElementTree.fromstring(done.stdout)
+                    continue
+                told = json.loads(done.stdout.decode("utf-8"))
+                places = {pair[end] for level in told["tree"]["levels"] for pair in level["places"] for end in ("from", "to")}
+                if told["bound"]["decided_by"] != sites[0] or not places & {*sites, "c0", "c1", "c2"}:
+                    yield f"sites are called {sites}: {told['bound']}, {places}"
+            except (ValueError, xml.etree.ElementTree.ParseError) as error:
+                yield f"{more}: {error}: {done.stdout}, {done.stderr}"
+
+
 def plans():
     """How long calls take to plan: the first one, and with other roots; of operations that have none nothing is said of them."""
     mesh = os.path.join(ROOT, "bench", "grids", "mesh3-20.yaml")
@@ -326,5 +351,5 @@ if __name__ == "__main__":
     sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
                                   "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals,
                                   "known-trees": known_trees, "crossings": crossings, "every-tree": every_tree, "short-trees": short_trees,
-                                  "not-to-be-shown": not_to_be_shown, "pictures": pictures, "guide": guide, "plans": plans, "reproducible": reproducible},
+                                  "not-to-be-shown": not_to_be_shown, "pictures": pictures, "odd-names": odd_names, "guide": guide, "plans": plans, "reproducible": reproducible},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))
