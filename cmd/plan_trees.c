@@ -10,7 +10,7 @@ int tb_plan_trees(const struct tb_collective *call, const struct tb_search_wish 
         call->shape->host_count > tb_searcher_limit(TB_SEARCH_OWN))
         return TB_OK;
     int error = tb_grid_problem_open(&grid, call);
-    if (error == TB_ERR_ARGUMENT) { /* none for blocks of this size */
+    if (error == TB_ERR_UNSUPPORTED) { /* none for blocks of this size */
         tb_grid_problem_close(&grid);
         return TB_OK;
     }

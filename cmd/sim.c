@@ -245,6 +245,9 @@ static int planner_run(struct sim *sim, enum tb_searcher searcher)
     if (row == NULL)
         return TB_ERR_MEMORY;
     snprintf(row->name, sizeof row->name, "%s", tb_searcher_name(searcher));
+    memcpy(row->not_run, sim->unfit, sizeof row->not_run);
+    if (*sim->unfit != 0)
+        return TB_OK;
     if (sim->problem->nodes > limit) {
         snprintf(row->not_run, sizeof row->not_run, "more than %u nodes", limit);
         return TB_OK;

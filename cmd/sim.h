@@ -51,8 +51,9 @@ struct sim_row {
 struct sim {
     const struct sim_query *query;
     struct tb_problem *problem; /* NULL: trees are not searched for this operation */
-    uint64_t bound;             /* picoseconds; 0: not known */
-    char where[256];            /* "24 hosts in 3 clusters of grid.yaml" */
+    char unfit[96];  /* why no trees are possible for the call, though they are for its operation; "": they are */
+    uint64_t bound;  /* picoseconds; 0: not known */
+    char where[256]; /* "24 hosts in 3 clusters of grid.yaml" */
     const char *model;
     void *context; /* of the functions below */
     /* The name of a node, and what is between two of them. */

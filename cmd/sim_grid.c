@@ -238,6 +238,10 @@ static int trees_rate(struct grid_sim *g)
     sim->level = span_of;
     sim->bars = flows_list;
     int error = tb_grid_problem_open(&g->planned, &g->call);
+    if (error == TB_ERR_UNSUPPORTED) {
+        snprintf(sim->unfit, sizeof sim->unfit, "%s", tb_error_story());
+        error = TB_OK;
+    }
     if (error == TB_OK)
         error = tb_grid_problem_bound(&g->planned, &bound);
     if (error == TB_OK) {

@@ -69,6 +69,9 @@ int tb_sim_schedule(struct sim *sim)
     if (row == NULL)
         return TB_ERR_MEMORY;
     snprintf(row->name, sizeof row->name, "%s", sim->query->schedule);
+    memcpy(row->not_run, sim->unfit, sizeof row->not_run);
+    if (*sim->unfit != 0)
+        return TB_OK;
     row->forest = sim->schedule;
     sim->schedule = NULL;
     uint64_t since = tb_sim_clock();

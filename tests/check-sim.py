@@ -271,14 +271,36 @@ def slow_links():
             f.write("clusters:\n- {name: a, hosts: 'a[1-2]', ethernet: {bandwidth: 1000}}\n- {name: b, hosts: 'b[1-2]', ethernet: {bandwidth: 0.001}}\n"
                     "links:\n- {from: a, to: b, bandwidth: 0.001, latency: 100}\n")
         for operation in TREES:
-            if operation in ("gather", "scatter"):
-                continue
             rows = rows_of(told(grid, "--op", operation, "--bytes", "1024g", "--evaluations", "20"))
-            if operation != "barrier" and "can be counted" not in rows["lpbf"].get("not_run", ""):
+            why = "64 MiB" if operation in ("gather", "scatter") else "can be counted"
+            if operation != "barrier" and why not in rows["lpbf"].get("not_run", ""):
                 yield f"{operation}: {rows}"
         done = run(grid, "--bytes", "1024g", "--model", "thesis")
         if done.returncode != 1 or "too long to count" not in done.stderr:
             yield f"{done.stdout}, {done.stderr}"
+
+
+def unfit():
+    """Where a call cannot go along trees, each planner says so, as does the tree of --schedule, and the rest of the table is there."""
+    # Of 16 ranks on 8 hosts the 14 on others than the root have a share of 64 MiB each that is no more than 4793490 bytes.
+    two = os.path.join(ROOT, "examples", "grids", "two-clusters.yaml")
+    star = "0: 1 2 3 4 5 6 7\n"
+    for words, why in ((("--op", "gather", "--bytes", "5m"), "more than 64 MiB"), (("--op", "scatter", "--bytes", "1g"), "more than 64 MiB"),
+                       (("--op", "reduce", "--set", "reproducible=yes"), "in order"), (("--op", "gather", "--bytes", "4m"), "")):
+        done = run(two, *words, "--evaluations", "5", "--schedule", "-", "--json", standard_input=star)
+        answer = json.loads(done.stdout) if done.returncode == 0 else {"rows": []}
+        said = [row["not_run"] for row in answer["rows"] if "not_run" in row]
+        times = [row["seconds"] for row in answer["rows"] if "algorithm" in row]
+        if done.returncode != 0 or len(answer["rows"]) != len(PLANNERS) + 2 or len(times) != 1 or times[0] < answer["bound"]["seconds"]:
+            yield f"{words}: a row for each planner, the schedule and the library: {done}"
+        if len(said) != (len(PLANNERS) + 1 if why else 0) or not all(why in text for text in said):
+            yield f"{words}: {answer['rows']}"
+        if not why:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(two, *words, "--planner", "lpbf", "--draw", os.path.join(folder, "p"))
+            if done.returncode != 1 or "has found a tree" not in done.stderr or "The library itself would run" not in done.stdout or os.listdir(folder):
+                yield f"{words}: nothing can be drawn: {done}"
 
 
 def limits():
@@ -342,6 +364,6 @@ def wrong_words():
 if __name__ == "__main__":
     sys.exit(cases.tell_problems({"table": table, "json": for_programs, "rated-again": rated_again, "operations": operations, "odd-sizes": odd_sizes, "models": models,
                                   "by-hand": by_hand, "seeds": seeds, "to-the-optimum": to_the_optimum, "pictures": pictures, "plots": plots, "odd-names": odd_names,
-                                  "read-once": read_once, "wishes": wishes, "slow-links": slow_links, "limits": limits,
+                                  "read-once": read_once, "wishes": wishes, "slow-links": slow_links, "unfit": unfit, "limits": limits,
                                   "wrong-files": wrong_files, "wrong-words": wrong_words},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -7,10 +7,6 @@
 
 #include "collectives/levels_steps.h"
 
-/* Bytes of others that a rank keeps for passing them on, at most: at 100 Mbit/s five seconds of one link, where a
- * latency is worth less than the memory. */
-#define TB_BUNDLE_LIMIT (64u << 20)
-
 #define TB_BUNDLE_LONG   65536u /* bytes of a block: longer ones gain nothing by waiting for each other */
 #define TB_BUNDLE_PIECES 8u     /* of a block, where the prediction chooses, or nobody knows how long it is */
 #define TB_BUNDLE_WINDOW 4u     /* of those who send to several: so that all get something from the beginning on */

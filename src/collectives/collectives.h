@@ -32,6 +32,10 @@
 /* Among sources and targets: there is no neighbour (MPI_PROC_NULL). Its block is there, and nothing happens to it. */
 #define TB_NOBODY UINT32_MAX
 
+/* Bytes of others' blocks that a rank keeps for passing them on, at most: at 100 Mbit/s five seconds of one link, where
+ * a latency is worth less than the memory. */
+#define TB_BUNDLE_LIMIT (64u << 20)
+
 /* What an algorithm may know: the same on all ranks but for `rank` and `in_place`. */
 struct tb_collective {
     enum tb_operation operation;

@@ -198,6 +198,20 @@ static bool is_cut(enum tb_operation o)
     return o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE || o == TB_OPERATION_ALLREDUCE;
 }
 
+/* Whether there are trees at all along which the call can go. */
+static int trees_fit(const struct tb_grid_problem *p)
+{
+    const struct tb_forest any = {.nodes = p->problem.nodes, .root = p->problem.root};
+    struct tb_collective least = tb_size_class_call(&p->call);
+    least.forest = &any;
+    if (tb_algorithm_fits(tb_grid_problem_algorithm(least.operation), &least))
+        return TB_OK;
+    if (least.operation == TB_OPERATION_GATHER || least.operation == TB_OPERATION_SCATTER)
+        return tb_error(TB_ERR_UNSUPPORTED, "along trees hosts would keep more than %u MiB of others' blocks",
+                        TB_BUNDLE_LIMIT >> 20);
+    return tb_error(TB_ERR_UNSUPPORTED, "operands must stay in order, which they do not along trees of hosts");
+}
+
 int tb_grid_problem_open(struct tb_grid_problem *p, const struct tb_collective *call)
 {
     const struct tb_group_shape *s = call->shape;
@@ -209,14 +223,6 @@ int tb_grid_problem_open(struct tb_grid_problem *p, const struct tb_collective *
     if (call->inter || s->table == NULL || s->host_count < 2 || call->root >= s->size)
         return tb_error(TB_ERR_ARGUMENT, "trees are planned for groups of several hosts whose costs are known, and a "
                                          "root among their ranks");
-    const struct tb_forest any = {.nodes = s->host_count, .root = tb_group_shape_host(s, call->root)};
-    struct tb_collective least = tb_size_class_call(&p->call);
-    least.forest = &any;
-    if (!tb_algorithm_fits(tb_grid_problem_algorithm(call->operation), &least))
-        return tb_error(TB_ERR_ARGUMENT,
-                        "%s of %llu bytes does not go along any trees of hosts: its operands must stay "
-                        "in order, or hosts would keep too many blocks of others",
-                        tb_operation_name(call->operation), (unsigned long long)least.elements);
     int error = tb_ways_open(&p->ways, s->table, s);
     if (error == TB_OK)
         error = rooms_open(p);
@@ -230,7 +236,7 @@ int tb_grid_problem_open(struct tb_grid_problem *p, const struct tb_collective *
                                      .send = send,
                                      .rate = rate,
                                      .context = p};
-    return error;
+    return error == TB_OK ? trees_fit(p) : error;
 }
 
 void tb_grid_problem_close(struct tb_grid_problem *p)

@@ -28,7 +28,9 @@ const struct tb_algorithm *tb_grid_problem_algorithm(enum tb_operation operation
 
 /* Of a call on a shape with a cost table, which must outlive it: `rank`, `argument` and `forest` of it are not looked
  * at. Trees of operations without a root begin at the host of `root`, too. TB_ERR_ARGUMENT: nothing can be planned for
- * it, as on one host. Close it also after an error. */
+ * it, as on one host. TB_ERR_UNSUPPORTED: no trees fit, which is for blocks so long that hosts would keep too many
+ * bytes of others, and for operands that must stay in order; then the bound and what the library would choose can be
+ * asked for, but nothing of forests. Close it also after an error. */
 int tb_grid_problem_open(struct tb_grid_problem *p, const struct tb_collective *call);
 void tb_grid_problem_close(struct tb_grid_problem *p);
 
