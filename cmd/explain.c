@@ -2,7 +2,7 @@
  * sends what to whom (explain_tree.c). */
 #include "command.h"
 #include "command_words.h"
-#include "explain_plan.h"
+#include "explain_planning.h"
 #include "explain_price.h"
 #include "explain_tree.h"
 #include "help_texts.h"
@@ -26,7 +26,7 @@ struct query {
     uint64_t bytes, root;
     struct scene_wish where;
     const char *svg;
-    bool ordered, in_place, json, all, lab, tree, plan;
+    bool ordered, in_place, json, all, lab, tree, planning;
 };
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
@@ -49,8 +49,8 @@ static int option_parse(struct query *q, const char *word, const char *value, bo
         q->lab = true;
     else if (strcmp(word, "--tree") == 0)
         q->tree = true;
-    else if (strcmp(word, "--plan") == 0)
-        q->plan = true;
+    else if (strcmp(word, "--planning") == 0)
+        q->planning = true;
     else
         *took = true;
     if (!*took)
@@ -316,8 +316,8 @@ static int answer(const struct query *q, const struct scene *scene)
     struct tb_collective call;
     struct tb_forest *forest = NULL;
     int error = call_find(q, shape, &call);
-    if (error == TB_OK && q->plan)
-        return tb_explain_plan(&call, q->json);
+    if (error == TB_OK && q->planning)
+        return tb_explain_planning(&call, q->json);
     if (error == TB_OK)
         error = tb_preferences_read(wishes, &rules);
     if (error == TB_OK)

@@ -325,14 +325,14 @@ def odd_names():
                 yield f"{more}: {error}: {done.stdout}, {done.stderr}"
 
 
-def plans():
+def planning():
     """How long calls take to plan: the first one, and with other roots; of operations that have none nothing is said of them."""
     mesh = os.path.join(ROOT, "bench", "grids", "mesh3-20.yaml")
     for words, roots in ((("bcast", "--grid", mesh, "--deal"), 22), (("allreduce", "--grid", mesh), 0), (("reduce", "--ranks", "1"), 0)):
-        told = json.loads(explain(*words, "--plan", "--json"))["plan"]
+        told = json.loads(explain(*words, "--planning", "--json"))["planning"]
         if told["other_roots"] + told["unlike_roots"] != roots or not 0 < told["first"] < 10 or told["median"] > told["most"]:
             yield f"{words}: {told}"
-        text = explain(*words, "--plan")
+        text = explain(*words, "--planning")
         if "The first call takes" not in text or ("with another root" in text) != (told["other_roots"] > 0) or "at least" in text:
             yield f"{words}: {text}"
 
@@ -351,5 +351,5 @@ if __name__ == "__main__":
     sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
                                   "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals,
                                   "known-trees": known_trees, "crossings": crossings, "every-tree": every_tree, "short-trees": short_trees,
-                                  "not-to-be-shown": not_to_be_shown, "pictures": pictures, "odd-names": odd_names, "guide": guide, "plans": plans, "reproducible": reproducible},
+                                  "not-to-be-shown": not_to_be_shown, "pictures": pictures, "odd-names": odd_names, "guide": guide, "planning": planning, "reproducible": reproducible},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -1,4 +1,4 @@
-#include "explain_plan.h"
+#include "explain_planning.h"
 #include "explain_tree.h"
 
 #include "planner/planner.h"
@@ -83,7 +83,7 @@ static void plan_print(const struct tb_choice *choice, struct times *t, bool jso
     if (json) {
         printf("{\"algorithm\": \"%s\", ", choice->best.algorithm->name);
         tb_explain_argument_json(choice->best.argument);
-        printf(", \"seconds\": %.12f, \"plan\": {\"first\": %.9f, \"unlike_roots\": %u, \"other_roots\": %u, "
+        printf(", \"seconds\": %.12f, \"planning\": {\"first\": %.9f, \"unlike_roots\": %u, \"other_roots\": %u, "
                "\"median\": %.9f, \"most\": %.9f}}\n",
                choice->best.time == TB_COST_NEVER ? 0 : (double)choice->best.time / 1e12, (double)t->first / 1e9,
                t->unlike, t->others, (double)middle / 1e9, (double)most / 1e9);
@@ -116,7 +116,7 @@ static int rank_plan(struct tb_plan_cache *cache, const struct tb_collective *ca
     return error;
 }
 
-int tb_explain_plan(const struct tb_collective *call, bool json)
+int tb_explain_planning(const struct tb_collective *call, bool json)
 {
     struct tb_plan_cache *cache = NULL;
     struct tb_collective mine = *call;
