@@ -3,6 +3,7 @@
 jobs that follow a plan, on hosts that are all this machine, and say so; jobs for which a plan is not made. A case for each."""
 import os
 import re
+import resource
 import stat
 import subprocess
 import sys
@@ -137,6 +138,31 @@ def no_trees(folder):
                 "links:\n- {from: a, to: b, bandwidth: 0.001, latency: 100}\n")
     text, _, _ = plan(slow, "-o", "-", "--bytes", "1k,1024g", "--roots", "a1", "--evaluations", "5")
     return len(re.findall(r"^(?:bcast|reduce) bytes .*1024g root a1\n  use ", text, re.M)) == 2 or text
+
+
+def time_ends(folder):
+    """The time that is told ends a single entry as well, which in short pieces would take minutes to simulate; what is not reached is
+    counted, and what there is then is a plan."""
+    grid = made(folder, "g.yaml", "clusters:\n" + "".join(f"  - {{name: c{i}, hosts: 'c{i}n[1-128]:1', ethernet: {{bandwidth: 1000, latency: 0.05}}, "
+                                                          "uplink: {bandwidth: 100, latency: 5}}\n" for i in range(16)))
+    file = os.path.join(folder, "x.plan")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    plan(grid, "-o", file, "--op", "allreduce", "--bytes", "1g", "--time", "1s")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    if took > 10:
+        return f"one second was allowed, and {took} of a processor were taken"
+    for time, asked in (("1us", 8 + 2 * 16 * 4), ("300ms", 8 + 2 * 16 * 4), ("1us", 1)):
+        words = ("--op", "scan,allreduce,bcast,reduce", "--bytes", "16,1k,64k,1m") if asked > 1 else ("--op", "barrier")
+        _, err, _ = plan(grid, "-o", file, *words, "--time", time)
+        with open(file) as f:
+            text = f.read()
+        said = re.search(r"no time for (\d+) of (\d+) entries, which are not in the plan", err)
+        there = len(re.findall(r"^(?:scan|allreduce|bcast|reduce|barrier)\b", text, re.M))
+        if not said or int(said.group(2)) != asked or there + int(said.group(1)) != asked or (time == "1us" and there > 0):
+            return f"{time}: {there} of {asked} entries are there: {err}"
+        run(os.path.join(BIN, "mpiexec"), "-n", "1", "--do-not-launch", "--plan", file, "true")
+    return True
 
 
 def outputs(folder):
@@ -291,7 +317,7 @@ def guide(folder):
 
 
 if __name__ == "__main__":
-    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, no_trees, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
+    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, no_trees, time_ends, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
                                                        one_host, bad_files, guide]}
     chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))

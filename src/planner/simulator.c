@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define STOP_EVENTS 65536u /* between two questions whether to give up: some milliseconds */
+
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 /* To a rank of the same host: the two copy at the same time, if there are cores for both. */
@@ -206,6 +208,8 @@ int tb_simulate(struct tb_simulator *m, struct tb_simulation *run)
     while (m->to_come > 0 && m->error == TB_OK) {
         struct tb_simulator_event e = tb_simulator_pop(m);
         if (++run->events > run->limit)
+            return TB_ERR_LIMIT;
+        if (run->stop != NULL && run->events % STOP_EVENTS == 0 && run->stop(run->context))
             return TB_ERR_LIMIT;
         event_happen(m, &e);
     }

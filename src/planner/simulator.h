@@ -35,6 +35,8 @@ struct tb_simulation {
     uint64_t bytes;                     /* of all pieces together, or of each of them */
     bool blocks;                        /* each */
     uint64_t limit;                     /* of events */
+    bool (*stop)(const void *context);  /* NULL; else asked now and then whether to give up */
+    const void *context;                /* of it */
     uint64_t *ends;                     /* of each rank, in picoseconds; may be NULL */
     uint64_t *wire_bytes;        /* NULL; else how much of messages each wire has passed, by its number in `ways` */
     uint32_t wire_room;          /* so many wires have one: later ones are not counted */
@@ -46,8 +48,8 @@ struct tb_simulation {
 
 int tb_simulator_open(struct tb_simulator **simulator);
 void tb_simulator_close(struct tb_simulator *simulator); /* NULL: nothing */
-/* TB_ERR_LIMIT: there were too many events. TB_ERR_MISMATCH: programs wait for each other for ever. No story is told of
- * these two. */
+/* TB_ERR_LIMIT: there were too many events, or it was to give up. TB_ERR_MISMATCH: programs wait for each other for
+ * ever. No story is told of these two. */
 int tb_simulate(struct tb_simulator *simulator, struct tb_simulation *run);
 /* How many parts a message between hosts is cut into. */
 uint64_t tb_simulator_parts(const struct tb_cost_table *table, uint64_t bytes);

@@ -396,6 +396,39 @@ static void what_never_ends_is_found_out(void **state)
     network_close(&n);
 }
 
+static bool second_time(const void *context)
+{
+    uint32_t *asked = (uint32_t *)(uintptr_t)context;
+    return ++*asked == 2;
+}
+
+/* Whoever wants it to give up is asked often enough, and one that goes on is not changed by that. */
+static void simulations_are_given_up(void **state)
+{
+    struct network n;
+    struct hand h;
+    uint32_t asked = 0;
+    network_plain(&n, 2, 1);
+    hand_open(&h, 2);
+    hand_message(&h, 0, 1, 200000);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(tb_builder_finish(&h.builders[i], &h.programs[i]), TB_OK);
+    struct tb_simulation run = {
+        .programs = h.programs, .ways = &n.ways, .bytes = 10, .blocks = true, .limit = 100000000};
+    assert_int_equal(tb_simulate(simulator, &run), TB_OK);
+    uint64_t end = run.end, events = run.events;
+    run.stop = second_time;
+    run.context = &asked;
+    assert_int_equal(tb_simulate(simulator, &run), TB_ERR_LIMIT);
+    assert_true(asked == 2 && run.events < events && run.events < 1000000);
+    asked = 2; /* never again */
+    assert_int_equal(tb_simulate(simulator, &run), TB_OK);
+    assert_true(run.end == end && run.events == events && asked > 3);
+    for (uint32_t i = 0; i < 2; i++)
+        tb_program_free(h.programs[i]);
+    network_close(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +447,7 @@ int main(void)
         cmocka_unit_test(items_of_several_pieces),
         cmocka_unit_test(blocks_in_parts),
         cmocka_unit_test(what_never_ends_is_found_out),
+        cmocka_unit_test(simulations_are_given_up),
     };
     return cmocka_run_group_tests(tests, simulator_setup, simulator_teardown);
 }

@@ -142,6 +142,12 @@ int tb_grid_problem_make(struct tb_grid_problem *p, const struct tb_forest *fore
 
 /* ---- simulation -------------------------------------------------------------------------------------------------- */
 
+static bool is_late(const void *context)
+{
+    const struct tb_problem *problem = context;
+    return tb_clock_now_real() >= problem->deadline;
+}
+
 static int programs_run(struct tb_grid_problem *p, struct tb_program **programs, struct tb_simulation *run)
 {
     const struct tb_collective call = bytes_call(p);
@@ -151,7 +157,11 @@ static int programs_run(struct tb_grid_problem *p, struct tb_program **programs,
     run->bytes = data.bytes;
     run->blocks = data.blocks;
     run->limit = p->limit;
+    run->stop = p->problem.deadline != 0 ? is_late : NULL;
+    run->context = &p->problem;
     int error = tb_simulate(p->simulator, run);
+    if (error == TB_ERR_LIMIT && run->events <= p->limit)
+        return tb_error(error, "there was no time for a simulation");
     if (error == TB_ERR_LIMIT)
         return tb_error(error, "a simulation takes more than %llu events", (unsigned long long)p->limit);
     /* Where times grow beyond what can be counted, programs do not end either. */

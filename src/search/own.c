@@ -32,7 +32,7 @@ struct own {
     uint64_t time;                                 /* of `now` */
     struct tb_search_tree best[TREES];             /* of these trees and pieces */
     uint64_t best_time;
-    uint64_t limit, deadline; /* of this part of the search; the run has its own */
+    uint64_t limit; /* of this part of the search; the run has its own */
 };
 
 uint64_t tb_own_evaluations(const struct tb_problem *problem, bool treesim)
@@ -48,20 +48,20 @@ static bool part_over(struct own *own)
         return true;
     if (own->limit != 0 && own->run->evaluations >= own->limit)
         return true;
-    return own->deadline != TB_NEVER && tb_clock_now_real() >= own->deadline;
+    return own->run->part != TB_NEVER && tb_clock_now_real() >= own->run->part;
 }
 
 /* The next part may take one in `parts` of what is left of the budget. */
 static void part_begin(struct own *own, uint64_t parts)
 {
-    const struct tb_search_run *run = own->run;
+    struct tb_search_run *run = own->run;
     uint64_t now = run->deadline == TB_NEVER ? 0 : tb_clock_now_real();
     own->limit = 0;
-    own->deadline = TB_NEVER;
+    run->part = run->deadline;
     if (parts > 1 && run->limit > run->evaluations)
         own->limit = run->evaluations + (run->limit - run->evaluations) / parts;
     if (parts > 1 && run->deadline != TB_NEVER && run->deadline > now)
-        own->deadline = now + (run->deadline - now) / parts;
+        run->part = now + (run->deadline - now) / parts;
 }
 
 static int trees_rate(struct own *own, const struct tb_search_tree *trees, uint64_t *time)
@@ -192,18 +192,20 @@ static int binary_make(const struct tb_problem *problem, struct tb_search_tree *
 }
 
 /* Rates lengths of pieces on the best tree so far, on a line and on a binary tree; the best of all is where the search
- * goes on. */
+ * goes on. The shorter pieces are, the longer it takes to rate them: they are left for last. */
 static int pieces_try(struct own *own)
 {
     const uint64_t bytes = own->run->problem->bytes, whole_time = own->best_time;
-    uint64_t best_piece = 0, best_time = own->best_time;
+    uint64_t best_piece = 0, best_time = own->best_time, longest = PIECE_LEAST;
     struct tb_search_tree whole, *best = &own->now[0]; /* what is best of all stands there */
     int error = tb_search_tree_open(&whole, own->run->problem->nodes, own->run->problem->root);
     if (error != TB_OK)
         return error;
     tb_search_tree_copy(&whole, &own->best[0]);
     tb_search_tree_copy(best, &whole);
-    for (uint64_t piece = PIECE_LEAST; error == TB_OK && piece < bytes && !part_over(own); piece *= 2) {
+    while (longest <= (bytes - 1) / 2)
+        longest *= 2;
+    for (uint64_t piece = longest; error == TB_OK && piece >= PIECE_LEAST && !part_over(own); piece /= 2) {
         uint64_t time;
         own->piece = piece;
         own->best_time = UINT64_MAX;
@@ -287,7 +289,7 @@ int tb_own(struct tb_search_run *run)
 {
     const struct tb_problem *problem = run->problem;
     const uint32_t trees = problem->whole ? 1 : TREES;
-    struct own own = {.run = run, .trees = 1, .best_time = UINT64_MAX, .deadline = TB_NEVER};
+    struct own own = {.run = run, .trees = 1, .best_time = UINT64_MAX};
     int error = tb_own_moves_open(&own.moves, problem, run->wish->seed);
     for (uint32_t i = 0; error == TB_OK && i < trees; i++) {
         error = tb_search_tree_open(&own.now[i], problem->nodes, problem->root);

@@ -258,7 +258,7 @@ int tb_own_large(struct tb_search_run *run)
     if (error == TB_OK && l.count > 2) {
         chain_find(&l);
         for (uint32_t n = 0; n < CHANGES && n < (uint64_t)l.count * CHANGES_EACH; n++) {
-            if (n % CHECKED == 0 && run->deadline != TB_NEVER && tb_clock_now_real() >= run->deadline)
+            if (n % CHECKED == 0 && run->part != TB_NEVER && tb_clock_now_real() >= run->part)
                 break;
             change_try(&l);
         }

@@ -204,6 +204,54 @@ static void budgets_are_kept(void **state)
     tb_treesim_close(matrix);
 }
 
+/* Rating pieces takes until its deadline; rating whole messages, the first time, longer than there is time. */
+struct slow {
+    uint32_t ratings, pieces;
+};
+
+static int slow_rate(struct tb_problem *problem, const struct tb_forest *forest, uint64_t *time)
+{
+    struct slow *slow = problem->context;
+    const uint64_t second = 1000000000u, now = tb_clock_now_real();
+    bool first = slow->ratings++ == 0;
+    assert_true((problem->deadline == 0) == first);
+    assert_true(first || problem->deadline < now + 90 * second); /* the wish, or twice the first */
+    slow->pieces += forest->piece > 0;
+    uint64_t until = first ? now + 20000000 : forest->piece > 0 ? problem->deadline : now;
+    while (tb_clock_now_real() < until)
+        continue;
+    *time = forest->piece > 0 ? TB_COST_NEVER : 5000 + forest->parents[6];
+    return TB_OK;
+}
+
+static struct slow slow_search(uint64_t time)
+{
+    static const uint32_t clusters[7];
+    struct slow slow = {.ratings = 0};
+    struct tb_problem problem = row_problem(7, clusters, 1, slow_rate);
+    struct tb_search_result result;
+    problem.context = &slow;
+    problem.bytes = 1ull << 40;
+    uint64_t start = tb_clock_now_real();
+    assert_int_equal(tb_search(&problem, TB_SEARCH_OWN, &(struct tb_search_wish){.time = time}, &result), TB_OK);
+    assert_true(tb_clock_now_real() - start < time + 30000000000u);
+    /* What was rated whole remains. */
+    assert_true(result.forest->piece == 0 && result.time < TB_COST_NEVER && !result.complete);
+    assert_int_equal(problem.deadline, 0);
+    tb_forest_close(result.forest);
+    return slow;
+}
+
+static void ratings_end_in_time(void **state)
+{
+    struct slow slow = slow_search(1000000);
+    assert_int_equal(slow.ratings, 1);
+    /* On a busy machine the time may be over before pieces are tried. */
+    for (uint64_t time = 100000000; time < 30000000000u && slow.pieces == 0; time *= 4)
+        slow = slow_search(time);
+    assert_true(slow.pieces > 0 && slow.pieces < 20 && slow.ratings > slow.pieces);
+}
+
 /* Never worse than LPBF, whatever the operation and the model, with every tree being one. */
 static void operations_and_models(void **state)
 {
@@ -235,9 +283,10 @@ static void operations_and_models(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(near_the_optimum), cmocka_unit_test(never_worse_than_lpbf),
-                                       cmocka_unit_test(same_for_a_seed),  cmocka_unit_test(many_nodes),
-                                       cmocka_unit_test(pieces_and_trees), cmocka_unit_test(endless_trees),
-                                       cmocka_unit_test(budgets_are_kept), cmocka_unit_test(operations_and_models)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(near_the_optimum),   cmocka_unit_test(never_worse_than_lpbf),
+                                       cmocka_unit_test(same_for_a_seed),    cmocka_unit_test(many_nodes),
+                                       cmocka_unit_test(pieces_and_trees),   cmocka_unit_test(endless_trees),
+                                       cmocka_unit_test(budgets_are_kept),   cmocka_unit_test(operations_and_models),
+                                       cmocka_unit_test(ratings_end_in_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,8 +25,10 @@ struct tb_problem {
      * the sender can go on with the next. */
     uint64_t (*arrive)(const struct tb_problem *problem, uint32_t from, uint32_t to);
     uint64_t (*send)(const struct tb_problem *problem, uint32_t from, uint32_t to);
-    /* How long a forest takes, in picoseconds. The forest is valid. */
+    /* How long a forest takes, in picoseconds. The forest is valid. What is not known at the deadline is rated at
+     * TB_COST_NEVER. */
     int (*rate)(struct tb_problem *problem, const struct tb_forest *forest, uint64_t *time);
+    uint64_t deadline; /* of the clock, in nanoseconds; 0: none */
     void *context;
 };
 

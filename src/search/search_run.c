@@ -13,6 +13,7 @@ int tb_search_run_open(struct tb_search_run *run, struct tb_problem *problem, co
                                   .limit = wish->evaluations != 0 ? wish->evaluations : limit,
                                   .deadline = wish->time == 0 ? TB_NEVER : tb_clock_now_real() + wish->time,
                                   .best_time = UINT64_MAX};
+    run->part = run->deadline;
     return tb_search_tree_open(&run->best, problem->nodes, problem->root);
 }
 
@@ -21,6 +22,20 @@ void tb_search_run_close(struct tb_search_run *run)
     tb_search_tree_close(&run->best);
     tb_forest_close(run->forest);
     run->forest = NULL;
+}
+
+static int forest_rate(struct tb_search_run *run, const struct tb_forest *forest, uint64_t *time)
+{
+    struct tb_problem *problem = run->problem;
+    if (run->deadline == TB_NEVER)
+        return problem->rate(problem, forest, time);
+    uint64_t now = tb_clock_now_real(), least = now + 2 * run->first;
+    problem->deadline = run->first == 0 ? 0 : least > run->part ? least : run->part;
+    int error = problem->rate(problem, forest, time);
+    problem->deadline = 0;
+    if (run->first == 0)
+        run->first = tb_clock_now_real() - now + 1;
+    return error;
 }
 
 static int tree_rate(struct tb_search_run *run, const struct tb_search_tree *tree, uint64_t *time)
@@ -32,7 +47,7 @@ static int tree_rate(struct tb_search_run *run, const struct tb_search_tree *tre
     }
     int error = tb_search_tree_forest(tree, &forest);
     if (error == TB_OK)
-        error = run->problem->rate(run->problem, forest, time);
+        error = forest_rate(run, forest, time);
     tb_forest_close(forest);
     return error;
 }
@@ -55,7 +70,7 @@ int tb_search_run_rate(struct tb_search_run *run, const struct tb_search_tree *t
 
 int tb_search_run_rate_forest(struct tb_search_run *run, struct tb_forest *forest, uint64_t *time)
 {
-    int error = run->problem->rate(run->problem, forest, time);
+    int error = forest_rate(run, forest, time);
     run->evaluations++;
     *time = *time > TB_SEARCH_ENDLESS ? TB_SEARCH_ENDLESS : *time;
     if (error == TB_OK && *time < run->best_time) {

@@ -13,6 +13,8 @@ struct tb_search_run {
     bool treesim;                /* the problem is TreeSim's, which rates trees at once */
     uint64_t limit, evaluations; /* 0: no limit */
     uint64_t deadline, told;     /* of the clock, in nanoseconds; the next look at it, in evaluations */
+    uint64_t part;               /* the deadline of the part of the search that goes on */
+    uint64_t first;              /* nanoseconds that the first rating has taken; 0: not known */
     bool stopped;                /* by a limit, or by who is told of progress */
     struct tb_search_tree best;  /* valid if best_time is not UINT64_MAX */
     uint64_t best_time;
@@ -24,7 +26,8 @@ int tb_search_run_open(struct tb_search_run *run, struct tb_problem *problem, co
                        uint64_t limit);
 void tb_search_run_close(struct tb_search_run *run);
 /* Rates a tree and keeps it if it is the best. What takes longer than can be counted is rated at
- * TB_SEARCH_ENDLESS. */
+ * TB_SEARCH_ENDLESS, and so is what is not rated when its part of the search is over, unless it is the first, or has
+ * not had twice as long as that. */
 int tb_search_run_rate(struct tb_search_run *run, const struct tb_search_tree *tree, uint64_t *time);
 /* The same of a forest, which is the run's from now on. */
 int tb_search_run_rate_forest(struct tb_search_run *run, struct tb_forest *forest, uint64_t *time);
