@@ -59,6 +59,13 @@ static int size_take(struct plan_wish *wish, const char *word)
 
 static int option_parse(struct plan_wish *wish, const char *word, const char *value)
 {
+    static const char *const known[] = {"--op",   "--bytes", "--time",  "--evaluations",
+                                        "--seed", "--set",   "--roots", "-o"};
+    size_t i = 0, count = sizeof known / sizeof known[0];
+    while (i < count && strcmp(word, known[i]) != 0)
+        i++;
+    if (i == count)
+        return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
     if (value == NULL)
         return tb_error(TB_ERR_ARGUMENT, "%s: its value is missing", word);
     if (strcmp(word, "--op") == 0)
@@ -73,12 +80,7 @@ static int option_parse(struct plan_wish *wish, const char *word, const char *va
         return tb_command_number(word, value, 0, UINT64_MAX, &wish->seed);
     if (strcmp(word, "--set") == 0)
         return tb_command_set(value);
-    if (strcmp(word, "--roots") == 0)
-        wish->roots = value;
-    else if (strcmp(word, "-o") == 0)
-        wish->output = value;
-    else
-        return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", word);
+    *(strcmp(word, "--roots") == 0 ? &wish->roots : &wish->output) = value;
     return TB_OK;
 }
 
@@ -144,9 +146,11 @@ static int file_save(const struct tb_plan *plan, const char *title, const char *
 
 /* Whether the plan can be written, as far as that is known before there is one: nobody should think for an hour and
  * have nowhere to put it. */
-static int output_check(const char *file)
+static int output_check(const char *file, const char *grid)
 {
-    struct stat about;
+    struct stat about, read;
+    if (stat(file, &about) == 0 && stat(grid, &read) == 0 && about.st_dev == read.st_dev && about.st_ino == read.st_ino)
+        return tb_error(TB_ERR_ARGUMENT, "cannot write %s: it is the grid", file);
     bool there = lstat(file, &about) == 0, beside = !there || S_ISREG(about.st_mode);
     if (strcmp(file, "-") == 0 || (there && S_ISLNK(about.st_mode)))
         return TB_OK;
@@ -179,7 +183,7 @@ static int answer(const struct plan_wish *wish)
     struct scene_wish where = {.grid = wish->grid};
     int error = tb_scene_open(&scene, &where);
     if (error == TB_OK)
-        error = output_check(wish->output);
+        error = output_check(wish->output, wish->grid);
     if (error == TB_OK)
         error = tb_scene_plan_hosts(&scene, &plan);
     if (error == TB_OK)

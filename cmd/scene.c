@@ -1,5 +1,6 @@
 #include "scene.h"
 
+#include "job/job.h"
 #include "planner/planner.h"
 
 #include <stdio.h>
@@ -23,6 +24,33 @@ static int no_memory(const char *file)
     return tb_error(TB_ERR_MEMORY, "%s: no memory for its places", file);
 }
 
+/* Hosts with ranks between which no messages can go are no place for a call. */
+static int ways_check(const struct scene *s, const bool *ranked)
+{
+    uint32_t count = s->routes.class_count, *examples = malloc((count + 1u) * sizeof *examples);
+    if (examples == NULL)
+        return no_memory(s->grid.file);
+    for (uint32_t i = 0; i < count; i++)
+        examples[i] = TB_GRID_NONE;
+    for (uint32_t i = s->grid.host_count; i-- > 0;)
+        if (ranked[i])
+            examples[s->connectivity.classes.of[i]] = i;
+    int error = TB_OK;
+    for (uint64_t i = 0; i < (uint64_t)count * count && error == TB_OK; i++) {
+        uint32_t from = examples[i / count], to = examples[i % count];
+        if (from == TB_GRID_NONE || to == TB_GRID_NONE || i / count == i % count ||
+            tb_routes_between(&s->routes, (uint32_t)(i / count), (uint32_t)(i % count))->cost != TB_ROUTE_COST_NONE)
+            continue;
+        error = tb_error(TB_ERR_UNSUPPORTED,
+                         "%s:%u: hosts %s and %s both have ranks, but there is no way for messages between them; "
+                         "`tombolo grid check %s` says what to do",
+                         s->grid.file, s->grid.hosts[to].line, s->grid.hosts[from].name, s->grid.hosts[to].name,
+                         s->grid.file);
+    }
+    free(examples);
+    return error;
+}
+
 /* Who reaches whom, and by whom messages go, as far as the hosts with ranks need it. */
 static int grid_routes(struct scene *s, const struct scene_wish *q)
 {
@@ -32,10 +60,15 @@ static int grid_routes(struct scene *s, const struct scene_wish *q)
     for (uint64_t i = 0; i < s->slots && i < q->ranks; i++)
         ranked[s->hosts[i]] = true;
     int error = tb_connectivity_open_for(&s->connectivity, &s->grid, ranked, NULL, NULL);
+    if (error == TB_ERR_LIMIT) { /* then ways are as places and gateways say */
+        error = tb_host_classes_open(&s->connectivity.classes, &s->grid);
+    } else if (error == TB_OK) {
+        error = tb_routes_open(&s->routes, &s->connectivity);
+        if (error == TB_OK)
+            error = ways_check(s, ranked);
+    }
     free(ranked);
-    if (error == TB_ERR_LIMIT) /* then ways are as places and gateways say */
-        return tb_host_classes_open(&s->connectivity.classes, &s->grid);
-    return error == TB_OK ? tb_routes_open(&s->routes, &s->connectivity) : error;
+    return error;
 }
 
 static int grid_table(struct scene *s, const struct scene_wish *q)
@@ -105,12 +138,28 @@ static int slots_deal(struct scene *s)
     return error;
 }
 
+/* No job has more ranks. */
+static int slots_check(const struct tb_grid *grid, uint64_t slots)
+{
+    for (uint32_t i = 0; i < grid->host_count; i++)
+        if (grid->hosts[i].slots > TB_HOST_RANKS_LIMIT)
+            return tb_error(TB_ERR_LIMIT, "%s:%u: host %s has %u slots, and at most %u ranks of a job are on one host",
+                            grid->file, grid->hosts[i].line, grid->hosts[i].name, grid->hosts[i].slots,
+                            TB_HOST_RANKS_LIMIT);
+    return slots <= TB_JOB_RANKS_LIMIT
+               ? TB_OK
+               : tb_error(TB_ERR_LIMIT, "%s: there are %llu slots, and a job has at most %u ranks", grid->file,
+                          (unsigned long long)slots, TB_JOB_RANKS_LIMIT);
+}
+
 /* Which host each slot of the grid is on. */
 static int grid_slots(struct scene *s, struct scene_wish *q)
 {
     uint64_t slots = 0;
     for (uint32_t i = 0; i < s->grid.host_count; i++)
         slots += s->grid.hosts[i].slots;
+    if (q->ranks == 0 && slots_check(&s->grid, slots) != TB_OK)
+        return TB_ERR_LIMIT;
     s->hosts = calloc(slots + 1, sizeof *s->hosts);
     if (s->hosts == NULL)
         return no_memory(q->grid);

@@ -205,7 +205,9 @@ static int query_parse(struct sim_query *q, char **words)
             error = option_parse(q, *words, words[1]);
             words += error == TB_OK ? 1 : 0;
         } else if (!flag_parse(q, *words)) {
-            error = tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", *words);
+            error = words[0][0] != '-'
+                        ? tb_error(TB_ERR_ARGUMENT, "\"%s\" is too much: the grid is %s", *words, q->where.grid)
+                        : tb_error(TB_ERR_ARGUMENT, "\"%s\" is no option", *words);
         }
     }
     return error == TB_OK ? query_settle(q) : error;

@@ -119,6 +119,7 @@ def wrong_words(folder):
                              ((THREE, "-o", "-", "--time", "soon"), "--time", 2), ((THREE, "-o", "-", "--roots", "nobody"), "no host", 1),
                              ((THREE, "-o", "-", "--seed", "x"), "--seed", 2), ((grid, "-o", "-"), "bad.yaml:1", 1),
                              ((THREE, "-o", "-", "--evaluations", "0"), "--evaluations", 2), ((THREE, THREE), "too much", 2),
+                             ((THREE, "--bogus"), '"--bogus" is no option', 2), ((grid, "-o", grid), "bad.yaml:1", 1),
                              ((THREE, "-o", "-", "--time", "1e-12"), "1us", 2), ((THREE, "-o", "-", "--set", "bcast=best"), '"best"', 2),
                              ((THREE, "-o", "/nowhere/x", "--time", "1h"), "cannot write", 1), ((THREE, "-o", folder, "--time", "1h"), "cannot write", 1)]:
         out, err, got = plan(*words, good=False)
@@ -126,7 +127,25 @@ def wrong_words(folder):
             return f"{words}: exit code {got}, {out} {err}"
     if os.listdir(folder) != ["bad.yaml"]:
         return f"{os.listdir(folder)}"
+    good = made(folder, "good.yaml", "clusters:\n- {name: a, hosts: 'a[1-2]'}\n")
+    os.symlink(good, os.path.join(folder, "link"))
+    for name in "good.yaml", "link":
+        _, err, got = plan(good, "-o", os.path.join(folder, name), "--op", "barrier", good=False)
+        with open(good) as f:
+            if got != 1 or "it is the grid" not in err or not f.read().startswith("clusters"):
+                return f"{name}: exit code {got}, {err}"
     return True
+
+
+def odd_names(folder):
+    """A plan is a text whatever the grid is called."""
+    grid = made(folder, "g\x1b[31m\nbarrier\r\x7f.yaml", "clusters:\n- {name: a, hosts: 'a[1-2]'}\n")
+    file = os.path.join(folder, "x.plan")
+    plan(grid, "-o", file, "--op", "barrier", "--evaluations", "5")
+    run(os.path.join(BIN, "mpiexec"), "-n", "1", "--do-not-launch", "--plan", file, "true")
+    with open(file, newline="") as f:
+        text = f.read()
+    return not re.search("[\x00-\x08\x0e-\x1f\x7f]", text) or text
 
 
 def no_trees(folder):
@@ -299,7 +318,8 @@ def one_host(folder):
 def bad_files(folder):
     job = Job(folder)
     for text, say in [("hello\n", "x.plan:1: this is no plan"), ("tombolo-plan 1\n", "x.plan:1: the hosts are missing"), (HOSTS + "bcast bytes 1 root d1\n  use chain\n", "x.plan:5: root: \"d1\""),
-                      (HOSTS + "bcast bytes 1 root a1\n  tree\n    a1: b1\n", "x.plan:6: tree: host c1 is missing")]:
+                      (HOSTS + "bcast bytes 1 root a1\n  tree\n    a1: b1\n", "x.plan:6: tree: host c1 is missing"),
+                      (HOSTS + "\x1b]0;mine\x07\n", "x.plan:5: this is no text")]:
         out, err, code = job.run(made(folder, "x.plan", text), good=False)
         if code != 2 or say not in err or out:
             return f"{text}: exit code {code}, {out} {err}"
@@ -317,7 +337,7 @@ def guide(folder):
 
 
 if __name__ == "__main__":
-    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, no_trees, time_ends, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
+    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, odd_names, no_trees, time_ends, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
                                                        one_host, bad_files, guide]}
     chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))

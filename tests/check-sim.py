@@ -325,7 +325,8 @@ def wrong_files():
                                    ("clusters: 0 3\n1 1\n1 1\n", "--matrix", f"{bad}:1: "), ("0: 1\n1: 2\n2: 1\n", "--schedule", f"{bad}:3: node 1"),
                                    ("0: 1\n2: 0\n1: 2\n", "--schedule", "circle"), ("0: 1\n", "--schedule", "nobody sends to node"),
                                    ("0: 1 2 3\n", "--schedule", f"{bad}:1: "), ("0 1 2\n", "--schedule", f"{bad}:1: "),
-                                   ("1: 0 2\n", "--root", "its root is node 1")):
+                                   ("1: 0 2\n", "--root", "its root is node 1"), ("1 2\n\x1b[31m 1\n", "--matrix", f"{bad}:2: this is no text"),
+                                   ("0: 1 2\n# \x7f\n", "--schedule", f"{bad}:2: this is no text")):
             with open(bad, "w", encoding="utf-8") as f:
                 f.write(text)
             words = ("--matrix", bad) if option == "--matrix" else ("--matrix", matrix, "--schedule", bad)
@@ -337,7 +338,15 @@ def wrong_files():
         alone = os.path.join(folder, "alone.yaml")
         with open(alone, "w", encoding="utf-8") as f:
             f.write("clusters:\n- {name: a, hosts: 'a1:4'}\n")
-        for words, said in (((bad,), f"{bad}:4: "), ((os.path.join(folder, "none.yaml"),), "none.yaml"), (("--matrix", os.path.join(folder, "none")), "none"),
+        crowd, apart, many = (os.path.join(folder, name) for name in ("crowd.yaml", "apart.yaml", "many.yaml"))
+        with open(crowd, "w", encoding="utf-8") as f:
+            f.write("clusters:\n- {name: a, hosts: ['a1:1024', 'a2:1025']}\n")
+        with open(apart, "w", encoding="utf-8") as f:
+            f.write("clusters:\n- {name: a, hosts: a1}\n- {name: b, hosts: b1}\nlinks:\n- {from: a, to: b, blocked: yes}\n")
+        with open(many, "w", encoding="utf-8") as f:
+            f.write("clusters:\n- {name: a, hosts: 'a[1-1025]:1024'}\n")
+        for words, said in (((crowd,), f"{crowd}:2: host a2 has 1025 slots"), ((apart,), f"{apart}:3: hosts a1 and b1 both have ranks, but there is no way"),
+                            ((many,), f"{many}: there are 1049600 slots"), ((bad,), f"{bad}:4: "), ((os.path.join(folder, "none.yaml"),), "none.yaml"), (("--matrix", os.path.join(folder, "none")), "none"),
                             ((THREE, "--root", "nobody"), "nobody"), (("--matrix", matrix, "--root", "9"), "nodes 0 to 2"),
                             ((THREE, "--draw", os.path.join(folder, "no", "x"), "--planner", "lpbf"), "x-tree.svg"),
                             (("--matrix", matrix, "--schedule", os.path.join(folder, "none")), "none"),
@@ -349,7 +358,7 @@ def wrong_files():
 
 
 def wrong_words():
-    for words, said in (((), "on what"), ((THREE, "--random", "4"), "only one"), ((THREE, "--planner", "lpbf,best"), '"best"'), ((THREE, "--op", "send"), '"send"'),
+    for words, said in (((), "on what"), ((THREE, "--random", "4"), "only one"), ((THREE, "--planner", "lpbf,best"), '"best"'), ((THREE, "--op", "send"), '"send"'), ((THREE, THREE), "is too much: the grid is"),
                         ((THREE, "--model", "real"), "real"), ((THREE, "--bytes", "many"), "--bytes"), ((THREE, "--time", "0"), "--time"), ((THREE, "--time"), "missing"),
                         (("--random", "4", "--clusters", "3"), "2, 4, 8, 16 and 32"), (("--random", "4", "--model", "postal"), "latencies"),
                         ((THREE, "--op", "alltoall", "--draw", "x"), "--draw"), ((THREE, "--op", "alltoall", "--model", "thesis"), "trees are searched"),

@@ -19,4 +19,12 @@ static inline int tb_character_bytes(const char *text)
     return wrong ? 0 : more + 1;
 }
 
+/* Whether a byte has no place in a text that people write: it is a control character that neither is a blank nor ends a
+ * line. Terminals that are shown it in an error may obey it. */
+static inline bool tb_character_foreign(char byte)
+{
+    unsigned char c = (unsigned char)byte;
+    return (c < ' ' && (c < '\t' || c > '\r')) || c == 0x7f;
+}
+
 #endif

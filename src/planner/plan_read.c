@@ -346,11 +346,13 @@ static int cell_take(struct reading *r, enum tb_operation operation, char **rest
 static int version_take(struct reading *r, char **rest)
 {
     uint64_t version;
+    const char *word = next_word(rest), *end = word != NULL ? tb_number_read(word, &version) : NULL;
     if (r->begun)
         return tb_error(TB_ERR_ARGUMENT, "%s:%u: tombolo-plan: it is there twice", r->file, r->line);
     r->begun = true;
-    int error = number_take(r, "tombolo-plan", next_word(rest), TB_PLAN_VERSION, TB_PLAN_VERSION, &version);
-    return error == TB_OK ? line_end(r, rest) : error;
+    if (end == NULL || *end != 0 || version != TB_PLAN_VERSION)
+        return wrong(r, "tombolo-plan", word, "1, the only version that there is");
+    return line_end(r, rest);
 }
 
 static int digest_take(struct reading *r, char **rest)
@@ -465,10 +467,13 @@ int tb_plan_parse(struct tb_plan *plan, const char *text, size_t length, const c
         char *end = memchr(at, '\n', (size_t)(copy + length - at));
         end = end != NULL ? end : copy + length;
         r.line++;
+        const char *foreign = at;
+        while (foreign < end && !tb_character_foreign(*foreign))
+            foreign++;
         *end = 0;
-        error = strlen(at) == (size_t)(end - at)
+        error = foreign == end
                     ? line_take(&r, at)
-                    : tb_error(TB_ERR_ARGUMENT, "%s:%u: this is no text: there is a byte 0", file, r.line);
+                    : tb_error(TB_ERR_ARGUMENT, "%s:%u: this is no text: there is a byte %d", file, r.line, *foreign);
         at = end + 1;
     }
     if (error == TB_OK)

@@ -62,8 +62,10 @@ static bool is_word(const char *text)
 
 int tb_plan_add_host(struct tb_plan *plan, const char *name, const char *place, uint32_t slots)
 {
-    if (!is_word(name) || strcmp(name, "any") == 0 || (*place != 0 && !is_word(place)))
-        return tb_error(TB_ERR_ARGUMENT, "\"%.80s\" in \"%.80s\" cannot be the name of a host in a plan", name, place);
+    if (!is_word(name) || strcmp(name, "any") == 0)
+        return tb_error(TB_ERR_ARGUMENT, "\"%.80s\" cannot be the name of a host in a plan", name);
+    if (*place != 0 && !is_word(place))
+        return tb_error(TB_ERR_ARGUMENT, "host %s cannot be in \"%.80s\" in a plan", name, place);
     if (tb_plan_find_host(plan, name) != TB_PLAN_ANY)
         return tb_error(TB_ERR_ARGUMENT, "host %s is there twice", name);
     if (slots == 0 || slots > TB_PLAN_SLOTS_LIMIT)
@@ -147,12 +149,15 @@ int tb_plan_check(const struct tb_plan *plan, const char *file)
 
 #define COLUMNS 110
 
+/* As comments. Names in it may have bytes that no text has. */
 static void title_write(const char *title, FILE *to)
 {
     while (*title != 0) {
-        size_t length = strcspn(title, "\n");
-        fprintf(to, "#%s%.*s\n", length > 0 ? " " : "", (int)length, title);
-        title += length + (title[length] != 0);
+        fputs(*title == '\n' ? "#" : "# ", to);
+        for (; *title != 0 && *title != '\n'; title++)
+            putc(tb_character_foreign(*title) ? '?' : *title, to);
+        putc('\n', to);
+        title += *title != 0;
     }
 }
 

@@ -54,6 +54,14 @@ static void bad_schedules(void **state)
     schedule_fails("0: 1 2x\n", 0, "file:1: '2x' is no node");
     schedule_fails("0 1\n", 0, "file:1: there is no ':' behind node 0");
     schedule_fails("0: 99999999999999999999\n", 0, "node 99999999999999999999");
+    char words[2000];
+    memset(words, '7', sizeof words); /* of which errors show the beginning */
+    snprintf(words + sizeof words - 2, 2, "\n");
+    schedule_fails(words, 9, "file:1: node 777");
+    assert_true(strlen(tb_error_story()) < 200);
+    memset(words, 'x', sizeof words - 2);
+    schedule_fails(words, 9, "file:1: 'xxx");
+    assert_true(strlen(tb_error_story()) < 200);
     schedule_fails("-1: 0\n", 0, "'-1:' is no node");
     struct tb_forest *forest;
     assert_int_equal(tb_schedule_parse(&forest, "", "file", 0), TB_OK); /* one node */
@@ -133,7 +141,22 @@ static void files_are_read(void **state)
     fwrite("0: 1\0", 1, 5, file);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(tb_schedule_read(&forest, path, 0), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), ":1: this is no text: there is a byte 0"));
+    file = fopen(path, "w");
+    assert_non_null(file);
+    for (uint32_t i = 0; i < 9000; i++)
+        fprintf(file, "# \t\f\v %u \303\251\r\n", i);
+    fprintf(file, "0: 1\n");
+    assert_int_equal(fflush(file), 0);
+    assert_int_equal(tb_schedule_read(&forest, path, 2), TB_OK);
+    tb_forest_close(forest);
+    fprintf(file, "# \033[31m\n");
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(tb_schedule_read(&forest, path, 2), TB_ERR_ARGUMENT);
+    assert_non_null(strstr(tb_error_story(), ":9002: this is no text: there is a byte 27"));
     unlink(path);
+    struct tb_matrix matrix; /* nobody waits for the end of what has none */
+    assert_int_equal(tb_matrix_read(&matrix, "/dev/zero"), TB_ERR_ARGUMENT);
 }
 
 /* The thesis's grids: as many nodes as table 6 has, and the same for a seed. */

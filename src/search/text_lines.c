@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST (1u << 30) /* bytes of a file */
+#define MOST       (1u << 30) /* bytes of a file */
+#define WORD_SHOWN 64         /* bytes of a word in an error */
 
 static bool is_blank(char c)
 {
@@ -42,6 +43,11 @@ size_t tb_text_lines_word(const struct tb_text_lines *lines)
     return length;
 }
 
+static int shown(size_t length)
+{
+    return length < WORD_SHOWN ? (int)length : WORD_SHOWN;
+}
+
 int tb_text_lines_number(struct tb_text_lines *lines, uint32_t limit, const char *what, uint32_t *number)
 {
     uint64_t value = 0;
@@ -52,24 +58,41 @@ int tb_text_lines_number(struct tb_text_lines *lines, uint32_t limit, const char
     if (lines->at == start || !ends) {
         lines->at = start;
         return tb_error(TB_ERR_ARGUMENT, "%s:%u: '%.*s' is no %s", lines->name, lines->line,
-                        (int)tb_text_lines_word(lines), start, what);
+                        shown(tb_text_lines_word(lines)), start, what);
     }
     if (value >= limit)
         return tb_error(TB_ERR_ARGUMENT, "%s:%u: %s %.*s: there are those from 0 to %u", lines->name, lines->line, what,
-                        (int)(lines->at - start), start, limit - 1);
+                        shown((size_t)(lines->at - start)), start, limit - 1);
     *number = (uint32_t)value;
     return TB_OK;
 }
 
+/* Where in the text the first byte is that cannot be in one; `size` if there is none. */
+static size_t foreign_find(const char *bytes, size_t from, size_t size)
+{
+    while (from < size && !tb_character_foreign(bytes[from]))
+        from++;
+    return from;
+}
+
+static int foreign_tell(const char *path, const char *bytes, size_t at)
+{
+    uint32_t line = 1;
+    for (size_t i = 0; i < at; i++)
+        line += bytes[i] == '\n';
+    return tb_error(TB_ERR_ARGUMENT, "%s:%u: this is no text: there is a byte %d", path, line, bytes[at]);
+}
+
 static int stream_load(FILE *stream, const char *path, char **text)
 {
-    size_t size = 0, room = 4096;
+    size_t size = 0, room = 4096, good = 0; /* bytes that are looked through */
     char *bytes = malloc(room);
-    while (bytes != NULL && size < MOST) {
+    while (bytes != NULL) {
         size += fread(bytes + size, 1, room - size - 1, stream);
-        if (size < room - 1)
+        good = foreign_find(bytes, good, size);
+        if (good < size || size < room - 1 || size > MOST)
             break;
-        room *= 2;
+        room = 2 * room < MOST + 2 ? 2 * room : MOST + 2;
         char *more = realloc(bytes, room);
         if (more == NULL)
             free(bytes);
@@ -80,10 +103,10 @@ static int stream_load(FILE *stream, const char *path, char **text)
         error = tb_error(TB_ERR_MEMORY, "no memory to read %s", path);
     else if (ferror(stream))
         error = tb_error_errno("%s cannot be read", path);
-    else if (!feof(stream))
+    else if (good < size)
+        error = foreign_tell(path, bytes, good);
+    else if (size > MOST)
         error = tb_error(TB_ERR_LIMIT, "%s is longer than %u bytes", path, MOST);
-    else if (memchr(bytes, '\0', size) != NULL)
-        error = tb_error(TB_ERR_ARGUMENT, "%s is not a text: there is a zero byte in it", path);
     if (error == TB_OK) {
         bytes[size] = '\0';
         *text = bytes;

@@ -110,8 +110,8 @@ static int times_make(uint64_t **times, const uint64_t *rates, uint32_t rows, ui
             return tb_error(TB_ERR_ARGUMENT, "row %zu, column %zu of the rates is 0", i / columns, i % columns);
         unsigned __int128 time = ((unsigned __int128)bytes * 1000000000000u + rates[i] - 1) / rates[i];
         if (time > LONGEST / sums)
-            return tb_error(TB_ERR_ARGUMENT, "%llu bytes at %llu bytes a second take too long to count",
-                            (unsigned long long)bytes, (unsigned long long)rates[i]);
+            return tb_error(TB_ERR_ARGUMENT, "%llu byte%s at %g Mbit/s take too long to count",
+                            (unsigned long long)bytes, tb_plural(bytes), (double)rates[i] / 125000);
         (*times)[i] = (uint64_t)time;
     }
     return TB_OK;

@@ -278,7 +278,7 @@ int tb_grid_read_bandwidth(struct tb_grid_reader *reader, int value, void *field
     if (text == NULL || !read_quantity(text, units, &bits) || !(bits >= 1) || bits > 1e15)
         return tb_grid_complain(reader, value,
                                 "expected a rate above 0 in Mbit/s, such as 100, or with its unit, such as "
-                                "\"1 Gbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s), not %s",
+                                "\"1 Gbit/s\" (from 1 bit/s to 1000 Tbit/s; also kbit/s, Mbit/s, Gbit/s), not %s",
                                 tb_grid_value_name(reader, value));
     *(uint64_t *)field = (uint64_t)(bits + 0.5);
     return TB_OK;
