@@ -57,10 +57,17 @@ static int size_take(struct plan_wish *wish, const char *word)
     return TB_OK;
 }
 
+static int planner_parse(struct plan_wish *wish, const char *name)
+{
+    if (tb_searcher_find(name, &wish->planner))
+        return TB_OK;
+    return tb_error(TB_ERR_ARGUMENT, "--planner: there is no planner \"%s\"; one is called lpbf, for example", name);
+}
+
 static int option_parse(struct plan_wish *wish, const char *word, const char *value)
 {
-    static const char *const known[] = {"--op",   "--bytes", "--time",  "--evaluations",
-                                        "--seed", "--set",   "--roots", "-o"};
+    static const char *const known[] = {"--op",      "--bytes", "--time", "--evaluations", "--seed", "--set",
+                                        "--planner", "--roots", "-o"};
     size_t i = 0, count = sizeof known / sizeof known[0];
     while (i < count && strcmp(word, known[i]) != 0)
         i++;
@@ -80,16 +87,20 @@ static int option_parse(struct plan_wish *wish, const char *word, const char *va
         return tb_command_number(word, value, 0, UINT64_MAX, &wish->seed);
     if (strcmp(word, "--set") == 0)
         return tb_command_set(value);
+    if (strcmp(word, "--planner") == 0)
+        return planner_parse(wish, value);
     *(strcmp(word, "--roots") == 0 ? &wish->roots : &wish->output) = value;
     return TB_OK;
 }
 
 static int wish_parse(struct plan_wish *wish, char **words)
 {
-    *wish = (struct plan_wish){.roots = "clusters", .seed = 1};
+    *wish = (struct plan_wish){.roots = "clusters", .seed = 1, .planner = TB_SEARCH_COUNT};
     for (int error = TB_OK; *words != NULL; words++) {
         if (strcmp(*words, "--lab") == 0) {
             wish->lab = true;
+        } else if (strcmp(*words, "--deal") == 0) {
+            wish->deal = true;
         } else if (words[0][0] != '-') {
             if (wish->grid != NULL)
                 return tb_error(TB_ERR_ARGUMENT, "\"%s\" is too much: the grid is %s", *words, wish->grid);
@@ -180,7 +191,7 @@ static int answer(const struct plan_wish *wish)
 {
     struct scene scene;
     struct tb_plan plan = {0};
-    struct scene_wish where = {.grid = wish->grid};
+    struct scene_wish where = {.grid = wish->grid, .deal = wish->deal};
     int error = tb_scene_open(&scene, &where);
     if (error == TB_OK)
         error = output_check(wish->output, wish->grid);

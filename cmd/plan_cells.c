@@ -107,8 +107,7 @@ static int roots_find(struct planning *p)
 
 /* ---- one cell ---------------------------------------------------------------------------------------------------- */
 
-/* The hosts of the scene's shape are those of the plan, under the same numbers: ranks fill the slots in the order of
- * the file. */
+/* The hosts of the scene's shape are those of the plan, under the same numbers. */
 static struct tb_collective call_of(const struct planning *p, const struct tb_plan_cell *cell, uint64_t bytes)
 {
     const struct tb_group_shape *shape = p->scene->shape;
@@ -151,6 +150,12 @@ static int candidates_rate(const struct tb_collective *call, struct tb_candidate
     return TB_OK;
 }
 
+/* Whether nothing is sent for it: that takes no time, whatever runs. */
+static bool is_nothing(enum tb_operation operation, uint64_t bytes)
+{
+    return is_sized(operation) && bytes == 0;
+}
+
 /* How far it is, now and then. */
 static void show(struct planning *p, const char *doing, uint32_t number, const struct tb_plan_cell *cell,
                  uint64_t bytes)
@@ -178,42 +183,87 @@ static uint64_t time_left(const struct planning *p)
 }
 
 /* What the library has for it. */
-static int cell_plan(struct planning *p, struct tb_plan_cell *cell, uint64_t bytes)
+static int library_plan(const struct tb_collective *call, struct tb_plan_cell *cell)
 {
     struct tb_candidate best;
-    struct tb_bound bound;
-    if (time_left(p) == 0) {
-        p->left_out++;
-        return TB_OK;
-    }
-    show(p, "algorithms", p->plan->cell_count + 1, cell, bytes);
-    struct tb_collective call = call_of(p, cell, bytes);
-    int error = candidates_rate(&call, &best);
-    if (error == TB_OK)
-        error = tb_bound_find(&p->ways, &call, &bound);
+    int error = candidates_rate(call, &best);
     if (error != TB_OK)
         return error;
     cell->use.argument = best.argument;
     snprintf(cell->use.name, sizeof cell->use.name, "%s", best.algorithm->name);
     cell->time = best.time == TB_COST_NEVER ? 0 : best.time;
-    cell->bound = bound.time;
-    p->bytes[p->plan->cell_count] = bytes;
-    return tb_plan_add_cell(p->plan, cell);
+    return TB_OK;
 }
 
 /* A search that goes on, for the line that shows it. */
 struct searching {
     struct planning *planning;
-    uint32_t cell;
+    uint32_t number; /* of the cell */
+    struct tb_plan_cell cell;
+    uint64_t bytes;
 };
 
 static bool search_show(void *context, uint64_t evaluations, uint64_t best)
 {
     const struct searching *s = context;
-    struct tb_plan_cell cell = s->planning->plan->cells[s->cell];
-    cell.time = best < cell.time ? best : cell.time;
-    show(s->planning, "trees", s->cell + 1, &cell, s->planning->bytes[s->cell]);
+    struct tb_plan_cell cell = s->cell;
+    cell.time = cell.time == 0 || best < cell.time ? best : cell.time;
+    show(s->planning, "trees", s->number + 1, &cell, s->bytes);
     return false;
+}
+
+static int trees_search(struct planning *p, enum tb_searcher planner, const struct tb_collective *call,
+                        struct searching *searching, uint64_t time, struct tb_forest **forest, uint64_t *takes)
+{
+    const struct tb_search_wish wish = {.seed = p->wish->seed,
+                                        .evaluations = p->wish->evaluations,
+                                        .time = time,
+                                        .progress = search_show,
+                                        .context = searching};
+    return tb_plan_trees(call, planner, &wish, forest, takes);
+}
+
+/* What one planner finds for it, in its part of the time that is left. */
+static int planner_plan(struct planning *p, const struct tb_collective *call, struct tb_plan_cell *cell, uint64_t bytes)
+{
+    uint32_t number = p->plan->cell_count, hosts = call->shape->host_count, most = tb_searcher_limit(p->wish->planner);
+    uint64_t left = time_left(p), share = left / (p->cells - number);
+    struct searching searching = {p, number, *cell, bytes};
+    int error = trees_search(p, p->wish->planner, call, &searching,
+                             left == UINT64_MAX ? 0
+                             : share > 0        ? share
+                                                : 1,
+                             &cell->trees, &cell->time);
+    if (error != TB_OK || cell->trees != NULL)
+        return error;
+    const char *name = tb_searcher_name(p->wish->planner);
+    if (hosts > most)
+        return tb_error(TB_ERR_LIMIT, "--planner: %u hosts are too many for %s; at most %u", hosts, name, most);
+    return tb_error(TB_ERR_UNSUPPORTED, "--planner: %s has no trees for %s of %llu byte%s on %u host%s", name,
+                    tb_operation_name(call->operation), (unsigned long long)bytes, tb_plural(bytes), hosts,
+                    tb_plural(hosts));
+}
+
+static int cell_plan(struct planning *p, struct tb_plan_cell *cell, uint64_t bytes)
+{
+    struct tb_bound bound;
+    bool any = p->wish->planner == TB_SEARCH_COUNT;
+    if (!any && is_nothing(cell->operation, bytes))
+        return TB_OK;
+    if (time_left(p) == 0) {
+        p->left_out++;
+        return TB_OK;
+    }
+    show(p, any ? "algorithms" : "trees", p->plan->cell_count + 1, cell, bytes);
+    struct tb_collective call = call_of(p, cell, bytes);
+    int error = tb_bound_find(&p->ways, &call, &bound);
+    if (error == TB_OK)
+        error = any ? library_plan(&call, cell) : planner_plan(p, &call, cell, bytes);
+    if (error != TB_OK)
+        return error;
+    cell->bound = bound.time;
+    p->bytes[p->plan->cell_count] = bytes;
+    return tb_plan_add_cell(p->plan, cell);
 }
 
 /* Trees in its place, if they are better by more than predictions of algorithms are told apart. */
@@ -222,14 +272,9 @@ static int cell_improve(struct planning *p, uint32_t number, uint64_t time)
     struct tb_plan_cell *cell = &p->plan->cells[number];
     struct tb_collective call = call_of(p, cell, p->bytes[number]);
     struct tb_forest *forest;
-    struct searching searching = {p, number};
+    struct searching searching = {p, number, *cell, p->bytes[number]};
     uint64_t takes;
-    const struct tb_search_wish wish = {.seed = p->wish->seed,
-                                        .evaluations = p->wish->evaluations,
-                                        .time = time,
-                                        .progress = search_show,
-                                        .context = &searching};
-    int error = tb_plan_trees(&call, &wish, &forest, &takes);
+    int error = trees_search(p, TB_SEARCH_OWN, &call, &searching, time, &forest, &takes);
     if (error != TB_OK || forest == NULL)
         return error;
     if (cell->time > 0 && tb_cost_add(takes, takes / TB_ALIKE) >= cell->time) {
@@ -248,8 +293,8 @@ static int cells_improve(struct planning *p)
     int error = TB_OK;
     for (uint32_t i = 0; i < p->plan->cell_count && error == TB_OK; i++) {
         uint64_t left = time_left(p), cells = p->plan->cell_count - i;
-        bool nothing = is_sized(p->plan->cells[i].operation) && p->bytes[i] == 0; /* takes no time anyway */
-        if (!tb_plan_has_trees(p->plan->cells[i].operation) || nothing || left / cells == 0)
+        enum tb_operation operation = p->plan->cells[i].operation;
+        if (!tb_plan_has_trees(operation) || is_nothing(operation, p->bytes[i]) || left / cells == 0)
             continue;
         show(p, "trees", i + 1, &p->plan->cells[i], p->bytes[i]);
         error = cell_improve(p, i, left == UINT64_MAX ? 0 : left / cells);
@@ -320,7 +365,7 @@ int tb_plan_cells(const struct scene *scene, const struct plan_wish *wish, struc
         error = roots_find(&p);
     if (error == TB_OK)
         error = operations_plan(&p);
-    if (error == TB_OK)
+    if (error == TB_OK && wish->planner == TB_SEARCH_COUNT)
         error = cells_improve(&p);
     if (p.shows)
         fputs("\r\033[K", stderr);

@@ -2,8 +2,8 @@
 #ifndef TB_CMD_PLAN_CELLS_H
 #define TB_CMD_PLAN_CELLS_H
 
-#include "planner/planner.h"
 #include "scene.h"
+#include "search/search.h"
 
 #define PLAN_SIZES 64u
 
@@ -16,7 +16,9 @@ struct plan_wish {
     uint64_t time;        /* ns in all; 0: any */
     uint64_t evaluations; /* of each cell's search; 0: any */
     uint64_t seed;
-    bool lab; /* all hosts share the cores of this machine */
+    bool lab;                 /* all hosts share the cores of this machine */
+    bool deal;                /* ranks are dealt to the clusters in turn */
+    enum tb_searcher planner; /* whose trees it has, however good they are; TB_SEARCH_COUNT: what is best of all */
 };
 
 /* Adds them to a plan that has the scene's hosts. On a terminal, standard error shows how far it is. */

@@ -4,9 +4,9 @@
 
 #include "search/search.h"
 
-/* Looks for the best trees of a call on a grid, within the limits of the wish; its hosts are those of the call's shape.
+/* Has a planner look for trees of a call on a grid, within the limits of the wish; hosts are those of the call's shape.
  * *forest is NULL if there can be none, or that cannot be predicted; else the caller's, and *time what it takes. */
-int tb_plan_trees(const struct tb_collective *call, const struct tb_search_wish *wish, struct tb_forest **forest,
-                  uint64_t *time);
+int tb_plan_trees(const struct tb_collective *call, enum tb_searcher planner, const struct tb_search_wish *wish,
+                  struct tb_forest **forest, uint64_t *time);
 
 #endif

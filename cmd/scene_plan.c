@@ -13,11 +13,10 @@ int tb_scene_plan_hosts(const struct scene *s, struct tb_plan *plan)
 {
     char place[TB_PLAN_WORD_BYTES];
     int error = TB_OK;
-    for (uint32_t i = 0; i < s->grid.host_count && error == TB_OK; i++) {
-        const struct tb_grid_host *host = &s->grid.hosts[i];
-        if (host->slots == 0)
-            continue;
-        error = host_place(s, i, place, sizeof place);
+    for (uint32_t i = 0; i < s->shape->host_count && error == TB_OK; i++) {
+        uint32_t number = s->hosts[s->shape->hosts[i].first_rank % s->slots];
+        const struct tb_grid_host *host = &s->grid.hosts[number];
+        error = host_place(s, number, place, sizeof place);
         if (error == TB_OK)
             error = tb_plan_add_host(plan, host->name, place, host->slots);
     }

@@ -5,7 +5,8 @@
 #include "planner/planner.h"
 #include "scene.h"
 
-/* Adds the hosts of a grid that have slots, in the order of the file, to an empty plan. */
+/* Adds the hosts of a grid that have slots to an empty plan, in the order in which ranks come to them: those of the
+ * scene's shape, under the same numbers. */
 int tb_scene_plan_hosts(const struct scene *scene, struct tb_plan *plan);
 /* What the plan of the parameter `plan` says of a call on the scene's ranks, if there is one; algorithm NULL: nothing.
  * That it is for other places or slots is told on standard error, as a job would tell it. The trees are the caller's.

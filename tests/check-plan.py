@@ -112,6 +112,49 @@ def named_roots(folder):
     return err.count("is not followed") == 1 or f"without a grid there are no such hosts: {err}"
 
 
+def one_planner(folder):
+    """Trees of the planner that is named, predicted as `tombolo sim` predicts them, though the library has better; no bytes have none."""
+    texts = {}
+    for name in ("binomial", "ecef", "lpbf", "gadt-clusters", "own"):
+        out, _, _ = plan(THREE, "-o", "-", "--planner", name, "--op", "bcast,barrier", "--bytes", "0,64k", "--roots", "venus2", "--evaluations", "40")
+        found = re.findall(r"^# predicted ([\d.]+) us.*\n(bcast bytes 48k..64k root venus2|barrier)\n(?:  piece \S+\n)?  tree", out, re.M)
+        if len(found) != 2 or "use " in out or "bytes 0" in out:
+            return f"{name}: {out}"
+        shown, _, _ = run(os.path.join(BIN, "tombolo"), "sim", THREE, "--op", "bcast", "--bytes", "64k", "--root", "venus2", "--planner", name, "--evaluations", "40")
+        if not re.search(rf"^[* ] {name} +{re.escape(dict((b, a) for a, b in found)['bcast bytes 48k..64k root venus2'])} us", shown, re.M):
+            return f"{name}: {out}{shown}"
+        texts[name] = out
+    if len(set(texts.values())) < 4:
+        return f"they are all the same: {texts}"
+    for words, say, code in [(("nobody",), "no planner", 2), (("lpbf", "--op", "alltoall"), "lpbf has no trees for MPI_Alltoall", 1),
+                             (("lpbf", "--op", "gather", "--bytes", "1g"), "has no trees", 1)]:
+        _, err, got = plan(THREE, "-o", "-", "--evaluations", "5", "--planner", *words, good=False)
+        if got != code or say not in err:
+            return f"{words}: exit code {got}, {err}"
+    many = made(folder, "many.yaml", "clusters:\n- {name: a, hosts: 'a[1-50]'}\n")
+    _, err, got = plan(many, "-o", "-", "--planner", "optimum", "--op", "bcast", "--bytes", "1k", good=False)
+    return (got == 1 and "50 hosts are too many for optimum" in err) or err
+
+
+def dealt(folder):
+    """Hosts are named as ranks come to them, trees are the same, and the digest is."""
+    words = THREE, "-o", "-", "--planner", "lpbf", "--op", "bcast", "--bytes", "64k", "--roots", "venus2"
+    blocks, turned = plan(*words)[0], plan(*words, "--deal")[0]
+    hosts = [re.findall(r"^host (\S+)", text, re.M) for text in (blocks, turned)]
+    if hosts[0] == hosts[1] or sorted(hosts[0]) != sorted(hosts[1]) or hosts[1][:3] != ["mercury1", "venus1", "jupiter1"]:
+        return f"{hosts}"
+    if [re.findall(r"^digest .*", text, re.M) for text in (blocks, turned)] != [re.findall(r"^digest .*", blocks, re.M)] * 2:
+        return f"{blocks}{turned}"
+    file = made(folder, "x.plan", turned)
+    for options in ((), ("--deal",)):
+        where = hosts[len(options)].index("venus2")
+        shown, err, _ = run(os.path.join(BIN, "tombolo"), "explain", "bcast", "--grid", THREE, "--bytes", "64k", "--set", f"plan={file}", "--root", str(where), *options)
+        time = re.search(r"predicted ([\d.]+) us", turned).group(1)
+        if "* runs (the plan)" not in shown or "not followed" in err or (options and f"{time} us" not in shown):
+            return f"{options}: {time} us are expected: {shown}{err}"
+    return True
+
+
 def wrong_words(folder):
     grid = made(folder, "bad.yaml", "clusters: 3\n")
     for words, say, code in [(("-o", "x"), "for which grid", 2), ((THREE,), "-o", 2), ((THREE, "-o"), "value is missing", 2),
@@ -337,7 +380,7 @@ def guide(folder):
 
 
 if __name__ == "__main__":
-    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, wrong_words, odd_names, no_trees, time_ends, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
+    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, one_planner, dealt, wrong_words, odd_names, no_trees, time_ends, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
                                                        one_host, bad_files, guide]}
     chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))
