@@ -12,7 +12,7 @@ QUICK ?=
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all setup setup-test setup-test-all setup-bench demo test test-all test-fault bench bench-collectives bench-datatypes bench-gateways \
-        bench-lab bench-levels bench-model bench-peers bench-planning install format lint clean help
+        bench-lab bench-levels bench-model bench-peers bench-planned bench-planning install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -85,6 +85,10 @@ bench-peers: setup-bench all
 ## make bench-planning   how good planners are: the tables and plots of docs/guide/planning.md (hours; QUICK=1: minutes)
 bench-planning: all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/planning $(if $(QUICK),--quick)
+
+## make bench-planned    jobs that follow plans on emulated grids: as predicted, and beside the library's own choice (an hour)
+bench-planned: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/planned
 
 ## make install    install under PREFIX (/usr/local), below DESTDIR if that is given
 install: all

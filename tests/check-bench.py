@@ -432,6 +432,115 @@ def both_ways_are_alike_or_not():
     assert not levels.unlike([1090000, 1000000]) and levels.unlike([1000000, 1110000])
 
 
+# ---- plans -----------------------------------------------------------------------------------------------------------
+
+
+def explained(rows):
+    """The table of a job: (operation, smallest size, algorithm, why) of each row, laid out as jobs do it."""
+    return "tombolo: collectives of rank 0\n" + "".join(f"{name:22} {12:6} {12:5} {n:12} {6:9}  {algorithm:28} {why:14} -\n"
+                                                         for name, n, algorithm, why in rows)
+
+
+def whether_a_plan_was_followed():
+    planned = load("planned")
+    told = explained([("barrier", 0, "levels-flat 10408.307 us", "predicted"), ("bcast", 16, "chain:8", "the plan"),
+                      ("bcast", 65536, "planned", "the plan"), ("reduce", 40, "levels-flat-flat:24 10314.614 us", "predicted")])
+    assert not planned.strayed(told, "bcast", [16, 65536], True) and not planned.strayed(told, "reduce", [40], False)
+    assert "was followed: planned of 65536 bytes" in planned.strayed(told, "bcast", [65536], False)
+    assert "no bcast of 1024 bytes" in planned.strayed(told, "bcast", [16, 1024], True)
+    assert "not followed: levels-flat-flat:24 of 40 bytes because of predicted" in planned.strayed(told, "reduce", [40], True)
+    partly = told + explained([("bcast", 65536, "chain:8 812.000 us", "predicted")])  # with another root
+    assert "not followed: chain:8 of 65536 bytes" in planned.strayed(partly, "bcast", [65536], True)
+    assert "its table has no" in planned.strayed("", "bcast", [16], True)
+
+
+def plans_take_as_long_as_predicted_or_not():
+    planned = load("planned")
+    short, long = planned.Cell("bcast", 65536), planned.Cell("bcast", 1 << 20)
+    predicted = {("lpbf", short): 100, ("own", short): 80, ("ecef", short): 110, ("own", long): 500}
+    assert not planned.far(predicted, {key: 1.14 * took for key, took in predicted.items()})
+    assert not planned.far(predicted, {key: 0.86 * took for key, took in predicted.items()})
+    for factor in (1.16, 0.84):
+        assert len(planned.far(predicted, {key: factor * took for key, took in predicted.items()})) == 4, factor
+    assert planned.far(predicted, {("own", long): 600}) == ["own, bcast 1 MiB: 1.20 of what was predicted"]
+    assert not planned.out_of_order(predicted, {key: 1.1 * took for key, took in predicted.items()})
+    close = {("lpbf", short): 110, ("own", short): 90, ("ecef", short): 100}  # ecef and lpbf are predicted too near to each other
+    assert not planned.out_of_order(predicted, close)
+    told = planned.out_of_order(predicted, {**close, ("own", short): 105, ("own", long): 1})
+    assert told == ["bcast 64 KiB: ecef is not slower than own"], told
+
+
+def columns_of_rounds(levels, rounds):
+    """A Column of each round: {root: microseconds} of a broadcast of eight bytes."""
+    return [column(levels, {("bcast", 8): {root: [took] * 3 for root, took in roots.items()}} if roots else {}) for roots in rounds]
+
+
+def plans_are_slower_or_not():
+    """Round by round and root by root; a round that one of them lacks does not count, nor do other roots if one is asked for."""
+    planned = load("planned")
+    cell, dice = planned.Cell("bcast", 8), random.Random(1)
+    old = columns_of_rounds(planned.levels, [{0: 100, 4: 200}, {}, {0: 100, 4: 200}])
+    new = columns_of_rounds(planned.levels, [{0: 110, 4: 150}, {0: 1, 4: 1}, {0: 112, 4: 150, 8: 7}])
+    assert planned.pairs_of(new, old, cell) == [(110, 100), (150, 200), (112, 100), (150, 200)]
+    assert planned.pairs_of(new, old, cell, 4) == [(150, 200)] * 2 and not planned.pairs_of(new, old, planned.Cell("bcast", 16))
+    for factor, slower, confirmed in ((1.06, True, False), (1.0, False, False), (0.95, False, False), (0.85, False, True)):
+        pairs = [(100 * factor * dice.lognormvariate(0, 0.01), 100 * dice.lognormvariate(0, 0.01)) for _ in range(20)]
+        assert (planned.is_slower(pairs), planned.is_confirmed(pairs)) == (slower, confirmed), factor
+    wide = [(value, 100) for value in (60, 65, 70, 75, 80, 85, 150, 160, 170)]
+    assert not planned.is_confirmed(wide) and not planned.is_slower(wide)
+
+
+def rounds_of(planned, seconds, **options):
+    """Of the two clusters of an example; every call of a column is predicted to take so long."""
+    said = {"operations": ["bcast"], "sizes": [1 << 20], "ways": ["blocks"], "rounds": 2, "repetitions": 5, "seconds": 30, "set": [],
+            "planners": [], "plans": {"blocks": dict.fromkeys(seconds, "")}, **options}
+    rounds = planned.Rounds(said, grid_of("two-clusters"), TOMBOLO)
+    rounds.bounds = FakeBounds(bcast=0.1, barrier=0.01)
+    rounds.expected = lambda cell, way, name: seconds[name]
+    return rounds
+
+
+def slow_plans_are_run_less_often():
+    """No root of a cell for more than half a minute, but at least once beside the call that does not count."""
+    planned = load("planned")
+    rounds = rounds_of(planned, {"own choice": 0.1, "plan": 8, "slow": 100})
+    cell = rounds.cells("bcast")[0]
+    assert [rounds.repetitions(cell, "blocks", name) for name in ("own choice", "plan", "slow")] == [5, 2, 1]
+    assert rounds.words([cell], "blocks", "plan", True) == ["bcast:1048576:2:0:0,8"]
+    told = 2 * 3 * planned.levels.START_S + 2 * 2 * planned.PREDICTED_RATIO * (6 * 0.1 + 3 * 8 + 2 * 100)
+    assert abs(rounds.whole() - told - 2 * 2 * 11 * planned.levels.BARRIERS * 0.01) < 1e-9, rounds.whole()
+    assert rounds.limit([cell], "blocks", "slow", True) > 2 * rounds.usual([cell], "blocks", "slow", True)
+    assert rounds_of(planned, {"lpbf": 1}, planners=["lpbf"]).roots(cell, "blocks") == [0]
+    some = rounds_of(planned, {"own choice": 1, "plan": 1}, sizes=[16, 1 << 20], wanted=[("bcast", 1 << 20, 8)])
+    assert some.job_cells("bcast", "blocks", "plan") == [cell] and some.roots(cell, "blocks") == [8]
+
+
+def gains_are_found():
+    """Of all cells those that are predicted to be enough faster, the most first."""
+    planned = load("planned")
+    times = {"own.plan": {("bcast", 8): 100, ("reduce", 8): 100, ("bcast", 64): 100}, "": {("bcast", 8): 109, ("reduce", 8): 112, ("bcast", 64): 150}}
+    fake = types.SimpleNamespace(of=lambda cell, way, root, plan: types.SimpleNamespace(seconds=times[plan][cell] * (root + 1)))
+    found = planned.gains(fake, {"own choice": "", "plan": "own.plan"}, [planned.Cell(*cell) for cell in times[""]], [0, 4])
+    assert [one[1:] for one in found] == [(("bcast", 64), 0), (("bcast", 64), 4), (("reduce", 8), 0), (("reduce", 8), 4)], found
+
+
+def tables_go_between_their_marks():
+    planning = load("planning")
+    with tempfile.TemporaryDirectory() as planning.GUIDE:
+        path = os.path.join(planning.GUIDE, "planning.md")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("a\n<!-- bench/planned: gain -->\nold\n<!-- end -->\nb\n<!-- bench/planning: gain -->\nstays\n<!-- end -->\n")
+        planning.document_write({"gain": "| new \\1 |"}, "planned")
+        with open(path, encoding="utf-8") as f:
+            assert f.read() == ("a\n<!-- bench/planned: gain -->\n| new \\1 |\n<!-- end -->\nb\n<!-- bench/planning: gain -->\nstays\n"
+                                "<!-- end -->\n")
+        try:
+            planning.document_write({"nothing": ""}, "planned")
+            assert False, "there is no such mark"
+        except SystemExit as said:
+            assert "no mark for nothing" in str(said)
+
+
 def main():
     cases = [slower_is_said, equal_is_not_slower, the_interval_holds_the_truth, what_slows_both_does_not_count,
              chance_is_measured_again, missing_figures_are_no_success, what_says_little_is_said,
@@ -440,7 +549,8 @@ def main():
              everybody_puts_ranks_there, closed_hosts_are_seen, who_cannot_run_is_not_tried,
              the_wire_time_of_one_copy_has_no_latency, lost_frames_are_not_judged, what_ran_is_known, roots_are_told_apart,
              long_messages_have_a_root_a_cluster, long_jobs_are_planned, levels_are_forced_where_they_can_be, levels_meet_their_bars_or_not,
-             hops_are_those_that_were_measured, both_ways_are_alike_or_not]
+             hops_are_those_that_were_measured, both_ways_are_alike_or_not, whether_a_plan_was_followed, plans_take_as_long_as_predicted_or_not,
+             plans_are_slower_or_not, slow_plans_are_run_less_often, gains_are_found, tables_go_between_their_marks]
     failed = 0
     for case in cases:
         try:

@@ -96,6 +96,7 @@ CHECKS = [
     Check("far", ["tests/lab/far"], tier="all", cores=1, timeout=300, cases=True),
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
+    Check("plans", ["tests/lab/plans"], tier="all", cores=1, timeout=1200, cases=True),
     Check("probe", ["tests/lab/probe"], tier="all", cores=2, timeout=1800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
     Check("fault-trials", ["tests/fault/trials", "--quick", "--jobs", "2"], tier="all", timeout=1800, cases=True),
