@@ -16,6 +16,7 @@
 #include "base/number.h"
 #include "base/plural.h"
 #include "base/pool.h"
+#include "base/siphash.h"
 #include "base/span.h"
 #include "base/param.h"
 #include "base/clock.h"

@@ -468,6 +468,7 @@ _Static_assert(sizeof(struct tb_welcome) == 72, "welcome");
 _Static_assert(sizeof(struct tb_confirm) == 32, "confirm");
 _Static_assert(sizeof(struct tb_accepted) == 1, "accepted");
 
+#include "wire/datagram.h"
 #include "wire/handshake.h"
 #include "wire/nonces.h"
 

@@ -67,6 +67,25 @@ static void fuzz_hello(const uint8_t *bytes, size_t length)
     TB_ASSERT(error == TB_ERR_FORBIDDEN || error == TB_ERR_UNSUPPORTED);
 }
 
+/* Nobody guesses the check either. With the right one, what is accepted comes out as it went in. */
+static void fuzz_datagram(const uint8_t *bytes, size_t length)
+{
+    static const struct tb_siphash_key key = {{1, 2, 3}};
+    struct tb_datagram d;
+    uint8_t again[TB_DATAGRAM_BYTES];
+    size_t header = length < sizeof(again) ? length : sizeof(again), payload = length - header;
+    int error = tb_datagram_get(bytes, header, bytes + header, payload, &key, &d);
+    TB_ASSERT(error == TB_ERR_FORBIDDEN || error == TB_ERR_PROTOCOL);
+    if (error != TB_ERR_FORBIDDEN)
+        return;
+    tb_datagram_put(again, &d, &key, bytes + header, payload);
+    TB_ASSERT(memcmp(again + 8, bytes + 8, sizeof(again) - 8) == 0);
+    error = tb_datagram_get(again, sizeof(again), bytes + header, payload, &key, &d);
+    TB_ASSERT(error == TB_OK || error == TB_ERR_PROTOCOL);
+    if (error == TB_OK && d.type == TB_DATAGRAM_DATA)
+        TB_ASSERT((uint64_t)d.fragment * d.piece + payload <= d.length);
+}
+
 /* The first bytes say which fields are expected, the rest is the frame. */
 static void fuzz_reader(const uint8_t *bytes, size_t length)
 {
@@ -99,8 +118,8 @@ static void fuzz_reader(const uint8_t *bytes, size_t length)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    static void (*const targets[])(const uint8_t *, size_t) = {fuzz_hop, fuzz_message, fuzz_envelope, fuzz_hello,
-                                                               fuzz_reader};
+    static void (*const targets[])(const uint8_t *, size_t) = {fuzz_hop,   fuzz_message, fuzz_envelope,
+                                                               fuzz_hello, fuzz_reader,  fuzz_datagram};
     if (length < 1)
         return 0;
     uint8_t *copy = exact_copy(bytes + 1, length - 1);
@@ -133,7 +152,10 @@ static void seed_frame(uint8_t *bytes, size_t length, struct tb_random *random)
     struct tb_hop hop = {.version = TB_WIRE_VERSION, .type = TB_HOP_MESSAGE, .length = 64};
     struct tb_envelope envelope = {.message = {.kind = TB_KIND_DATA, .length = length / 2}};
     struct tb_hello hello = {.magic = {'t', 'o', 'm', 'b', 'o', 'l', 'o', '\n'}, .version = TB_WIRE_VERSION};
-    switch (bytes[0] % 5) {
+    const struct tb_siphash_key key = {{0}};
+    struct tb_datagram datagram = {
+        .type = TB_DATAGRAM_DATA, .piece = 50, .length = 120, .fragment = (uint32_t)tb_random_below(random, 4)};
+    switch (bytes[0] % 6) {
     case 0:
         if (length > sizeof(hop))
             tb_wire_put_hop(bytes + 1, &hop);
@@ -151,9 +173,13 @@ static void seed_frame(uint8_t *bytes, size_t length, struct tb_random *random)
         if (length > sizeof(hello))
             tb_wire_put_hello(bytes + 1, &hello);
         break;
-    default:
+    case 4:
         for (size_t i = 1 + length / 4; i < length; i++) /* small numbers, so that lengths fit at times */
             bytes[i] = (uint8_t)(tb_random_below(random, 4) == 0 ? bytes[i] % 8 : 0);
+        break;
+    default:
+        if (length > TB_DATAGRAM_BYTES)
+            tb_datagram_put(bytes + 1, &datagram, &key, NULL, 0);
         break;
     }
     if (length > 1)
