@@ -191,6 +191,10 @@ extern const struct tb_transport_table tb_transport_fault;
 size_t tb_shm_segment_bytes(uint32_t ranks);
 #include "transport/shm/board.h"
 
+/* mcast: datagrams to many hosts at once. It moves no frames and is no transport as those in the table are: what is
+ * lost stays lost, and a protocol above repairs it. */
+#include "transport/mcast/group.h"
+
 /* tcp: a process that was broken, refused or dropped is as if it had never been talked to: the next frame asks for a
  * connection again. What is still open to it is closed, without a call up. Not from inside poll, but for `broken`. */
 void tb_tcp_revive(struct tb_endpoint *endpoint);

@@ -10,8 +10,8 @@
  * A frame that is held is copied. So many may be held (frames and bytes); beyond that frames pass unharmed. */
 #include "transport/transport.h"
 
-#include <errno.h>
-#include <stdio.h>
+#include "transport/fault/fault_items.h"
+
 #include <stdlib.h>
 
 #define HELD_FRAMES_LIMIT 4096u
@@ -71,99 +71,16 @@ struct fault {
 
 /* ---- the specification ------------------------------------------------------------------------------------------- */
 
-static int fault_bad(const char *item)
-{
-    return tb_error(TB_ERR_ARGUMENT,
-                    "fault: '%s' is not understood; expected is a list such as loss=1%%,repeat=1%%,delay=5ms,"
-                    "delayshare=10%%,reorder=1%%,corrupt=0.1%%,seed=1 (shares as percentage or fraction up to 1, "
-                    "times with ns, us, ms or s)",
-                    item);
-}
-
-static int share_parse(const char *text, double *share)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text)
-        return TB_ERR_ARGUMENT;
-    if (*end == '%') {
-        value /= 100;
-        end++;
-    }
-    if (*end != 0 || !(value >= 0 && value <= 1))
-        return TB_ERR_ARGUMENT;
-    *share = value;
-    return TB_OK;
-}
-
-static int time_parse(const char *text, uint64_t *ns)
-{
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || !(value >= 0))
-        return TB_ERR_ARGUMENT;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(end, units[i].unit) == 0 && value * units[i].ns <= 60e9) {
-            *ns = (uint64_t)(value * units[i].ns);
-            return TB_OK;
-        }
-    }
-    return TB_ERR_ARGUMENT;
-}
-
-static int seed_parse(const char *text, uint64_t *seed)
-{
-    char *end;
-    errno = 0;
-    *seed = strtoull(text, &end, 0);
-    return end == text || *end != 0 || errno != 0 || *text == '-' ? TB_ERR_ARGUMENT : TB_OK;
-}
-
-static int item_parse(struct faults *f, const char *item)
-{
-    const char *value = strchr(item, '=');
-    if (value == NULL)
-        return fault_bad(item);
-    size_t name = (size_t)(value - item);
-    value++;
-    struct {
-        const char *name;
-        double *share;
-    } shares[] = {{"loss", &f->loss},
-                  {"repeat", &f->repeat},
-                  {"reorder", &f->reorder},
-                  {"corrupt", &f->corrupt},
-                  {"delayshare", &f->share}};
-    int error = TB_ERR_ARGUMENT;
-    for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
-        if (strlen(shares[i].name) == name && strncmp(item, shares[i].name, name) == 0)
-            error = share_parse(value, shares[i].share);
-    if (name == 5 && strncmp(item, "delay", name) == 0)
-        error = time_parse(value, &f->delay);
-    if (name == 4 && strncmp(item, "seed", name) == 0)
-        error = seed_parse(value, &f->seed);
-    return error == TB_OK ? TB_OK : fault_bad(item);
-}
-
 static int faults_parse(struct faults *f, const char *specification)
 {
     *f = (struct faults){.share = DELAY_SHARE, .seed = 1};
-    char text[256];
-    size_t length = strlen(specification);
-    if (length >= sizeof(text))
-        return fault_bad(specification);
-    memcpy(text, specification, length + 1);
-    char *rest = NULL;
-    for (char *item = strtok_r(text, ", ", &rest); item != NULL; item = strtok_r(NULL, ", ", &rest)) {
-        int error = item_parse(f, item);
-        if (error != TB_OK)
-            return error;
-    }
-    return TB_OK;
+    const struct tb_fault_item items[] = {{"loss", .share = &f->loss},       {"repeat", .share = &f->repeat},
+                                          {"delay", .time = &f->delay},      {"delayshare", .share = &f->share},
+                                          {"reorder", .share = &f->reorder}, {"corrupt", .share = &f->corrupt},
+                                          {"seed", .number = &f->seed}};
+    return tb_fault_items_read(items, sizeof(items) / sizeof(items[0]),
+                               "loss=1%,repeat=1%,delay=5ms,delayshare=10%,reorder=1%,corrupt=0.1%,seed=1",
+                               specification);
 }
 
 static unsigned faults_broken(const struct faults *f)
