@@ -40,7 +40,8 @@ extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoa
 extern const struct tb_algorithm tb_bcast_levels_flat_flat, tb_bcast_levels_flat_binomial, tb_bcast_levels_flat_chain,
     tb_bcast_levels_flat_binary, tb_bcast_levels_binomial_binomial, tb_bcast_levels_chain_chain,
     tb_bcast_levels_chain_binary, tb_bcast_levels_packed_chain, tb_bcast_levels_packed_binary,
-    tb_bcast_levels_lpbf_binomial;
+    tb_bcast_levels_lpbf_binomial, tb_bcast_flat_binomial_multicast, tb_bcast_chain_chain_multicast,
+    tb_bcast_packed_chain_multicast;
 extern const struct tb_algorithm tb_reduce_levels_flat_flat, tb_reduce_levels_flat_binomial,
     tb_reduce_levels_flat_chain, tb_reduce_levels_flat_binary, tb_reduce_levels_binomial_binomial,
     tb_reduce_levels_chain_chain, tb_reduce_levels_chain_binary, tb_reduce_levels_packed_chain,
@@ -48,9 +49,10 @@ extern const struct tb_algorithm tb_reduce_levels_flat_flat, tb_reduce_levels_fl
 extern const struct tb_algorithm tb_allreduce_levels_flat_flat, tb_allreduce_levels_flat_binomial,
     tb_allreduce_levels_flat_chain, tb_allreduce_levels_flat_binary, tb_allreduce_levels_binomial_binomial,
     tb_allreduce_levels_chain_chain, tb_allreduce_levels_chain_binary, tb_allreduce_levels_packed_chain,
-    tb_allreduce_levels_packed_binary, tb_allreduce_levels_lpbf_binomial;
+    tb_allreduce_levels_packed_binary, tb_allreduce_levels_lpbf_binomial, tb_allreduce_flat_binomial_multicast,
+    tb_allreduce_chain_chain_multicast;
 extern const struct tb_algorithm tb_allreduce_exchange_flat, tb_allreduce_exchange_binomial, tb_barrier_levels_flat,
-    tb_barrier_levels_binomial;
+    tb_barrier_levels_binomial, tb_barrier_multicast;
 extern const struct tb_algorithm tb_gather_levels, tb_gatherv_levels_bundles, tb_gatherv_levels_blocks,
     tb_gatherv_levels_pieces, tb_scatter_levels, tb_scatterv_levels_bundles, tb_scatterv_levels_blocks,
     tb_scatterv_levels_pieces;

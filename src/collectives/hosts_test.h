@@ -58,7 +58,8 @@ static void places_run(const void *context, uint32_t rank, struct tb_shape_run *
     uint32_t size = *(const uint32_t *)context, way = size / 2 % 3, hosts = size / 2 + 1;
     uint32_t host = way == 0 ? rank / 2 : way == 1 ? rank % hosts : (rank * rank + rank / 3) % hosts;
     uint32_t place = size % 4 < 2 ? few[host % 3] : many[host % 12];
-    *run = (struct tb_shape_run){.host = host, .place = place, .who = TB_COST_NONE, .count = 1};
+    *run = (struct tb_shape_run){
+        .host = host, .place = place, .who = TB_COST_NONE, .multicast = place != 6 && place != 13, .count = 1};
 }
 
 #define SIDES_SIZES 10

@@ -1,6 +1,8 @@
 #include "collectives/levels_steps.h"
 #include "collectives/lpbf.h"
 
+#include <stdlib.h>
+
 #define LPBF_HOSTS    128u /* of groups whose ways are looked at when a program is made */
 #define FLAT_MOST     64u  /* parts that one rank tells of something by itself */
 #define BESIDE_WINDOW 2u   /* messages in flight of each of several shares, so that they leave in turn */
@@ -174,6 +176,90 @@ static void stage_tree(struct tb_builder *b, struct tb_tree *t, const struct tb_
     t->join = s->wide ? tb_argument_wide(argument) : tb_argument_narrow(argument);
 }
 
+/* ---- multicast --------------------------------------------------------------------------------------------------- */
+
+#define CAST_PIECE 262144u /* bytes, below which a piece of a multicast is not worth being waited for */
+
+bool tb_fits_cast(const struct tb_collective *c)
+{
+    const struct tb_group_shape *s = c->shape;
+    if (s == NULL || c->inter || c->guest || s->host_count < 2 || (s->most > 1 && !c->common) ||
+        s->most > TB_HOSTS_RANKS || (c->skip & 1u << TB_LEVEL_HOST) != 0)
+        return false;
+    for (uint32_t i = 0; i < s->place_count; i++)
+        if (s->places[i].multicast != 0 && s->places[i].child_count == 0 && s->places[i].hosts > 1)
+            return true;
+    return false;
+}
+
+uint32_t tb_candidates_cast(const struct tb_collective *c, uint64_t *values, uint32_t room)
+{
+    uint64_t bytes = c->elements * c->element_bytes;
+    uint32_t made = 0;
+    bool goes_on = c->shape->cluster_count > 1 || c->shape->most > 1;
+    for (uint32_t pieces = 1; made < room && (pieces == 1 || (goes_on && bytes / pieces >= CAST_PIECE)); pieces *= 4)
+        values[made++] = (bytes + pieces - 1) / pieces;
+    return made;
+}
+
+const struct tb_stage *tb_levels_cast_stage(const struct tb_levels *l, const struct tb_level_kinds *k)
+{
+    for (uint32_t i = 0; k->cast && i < l->stage_count; i++) {
+        const struct tb_stage *s = &l->stages[i];
+        const struct tb_shape_place *place = s->place != TB_PLACE_NONE ? &l->call->shape->places[s->place] : NULL;
+        if (place != NULL && !s->wide && place->multicast != 0 && place->child_count == 0)
+            return s;
+    }
+    return NULL;
+}
+
+/* Who of a stage takes part, in the order of ranks. */
+static void members_sort(const struct tb_stage *s, uint32_t *ranks)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint32_t rank = s->parts[i].rank, at = i;
+        for (; at > 0 && ranks[at - 1] > rank; at--)
+            ranks[at] = ranks[at - 1];
+        ranks[at] = rank;
+    }
+}
+
+void tb_levels_cast(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint16_t place,
+                    uint32_t *come, struct tb_level_shares *shares, uint32_t before)
+{
+    const struct tb_stage *s = tb_levels_cast_stage(l, k);
+    if (s == NULL)
+        return;
+    const struct tb_contract contract = {TB_COMPOSITE_BCAST, TB_DRIVER_MULTICAST, 1, 1};
+    const struct tb_slice data = b->program.pieces > 0 ? tb_slice_whole(b, TB_SYMBOL_OUT, 0) : tb_slice_nothing();
+    bool root = s->mine == s->root;
+    uint32_t *ranks = malloc(s->count * sizeof *ranks);
+    if (ranks == NULL) {
+        tb_builder_fail(b, tb_error(TB_ERR_MEMORY, "no memory for a list of %u ranks", s->count));
+        return;
+    }
+    members_sort(s, ranks);
+    uint32_t step = tb_builder_composite(b, &contract, s->parts[s->root].rank, root ? data : tb_slice_nothing(),
+                                         root ? tb_slice_nothing() : data);
+    tb_builder_place(b, place);
+    tb_builder_members(b, ranks, s->count);
+    tb_builder_cut(b, 1);
+    tb_after_pieces(b, before);
+    /* Elsewhere, what was there must have left before it is written over. */
+    for (uint32_t i = 0; i < shares->count; i++)
+        if (come[i] != TB_STEP_NONE)
+            tb_builder_after_lag(b, come[i], (int32_t)shares->low[i]);
+    /* What goes far leaves first: it takes longest, and would have to share the port. */
+    for (uint32_t i = 0; root && b->error == TB_OK && i < step; i++)
+        if (b->program.steps[i].kind == TB_STEP_SEND && b->program.steps[i].slice.symbol == TB_SYMBOL_OUT)
+            tb_builder_after_lag(b, i, (int32_t)b->program.steps[i].slice.first);
+    free(ranks);
+    if (root)
+        return;
+    *shares = tb_shares_alike(1, b->program.pieces);
+    come[0] = step;
+}
+
 /* ---- down -------------------------------------------------------------------------------------------------------- */
 
 uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t share,
@@ -181,7 +267,7 @@ uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const s
 {
     struct tb_tree t;
     uint32_t stages = tb_levels_message_stages(l);
-    for (uint32_t i = 0; slice.count > 0 && i < stages; i++) {
+    for (uint32_t i = 0; slice.count > 0 && i < stages && &l->stages[i] != tb_levels_cast_stage(l, k); i++) {
         stage_tree(b, &t, l, &l->stages[i], k, share);
         uint32_t first = b->program.step_count;
         tb_tree_broadcast(b, &t, edge, slice, ready);

@@ -21,6 +21,7 @@ enum tb_level_tree {
 
 struct tb_level_kinds {
     enum tb_level_tree wide, narrow; /* of stages that leave clusters, and of others */
+    bool cast;                       /* hosts of a cluster are told by multicast, where one datagram reaches them all */
 };
 
 #define TB_LEVEL_SHARES 8u /* at most: each costs every rank some steps */
@@ -34,11 +35,25 @@ struct tb_level_kinds {
     }                                                                                                                  \
     static int make_##wide##_##narrow(const struct tb_collective *c, struct tb_program **program)                      \
     {                                                                                                                  \
-        static const struct tb_level_kinds kinds = {TB_LEVEL_##WIDE, TB_LEVEL_##NARROW};                               \
+        static const struct tb_level_kinds kinds = {TB_LEVEL_##WIDE, TB_LEVEL_##NARROW, false};                        \
         return levels_make(c, &kinds, program);                                                                        \
     }                                                                                                                  \
     const struct tb_algorithm tb_##operation##_levels_##wide##_##narrow = {                                            \
         OPERATION, "levels-" #wide "-" #narrow, fits_##wide##_##narrow, make_##wide##_##narrow, "pieces", tried}
+/* The same with multicast inside clusters; trees of narrow stages are for the way up, and where there is none. */
+#define TB_LEVEL_CAST_ROW(OPERATION, operation, row_fits, wide, WIDE, narrow, NARROW, name)                            \
+    static bool fits_##wide##_##narrow##_multicast(const struct tb_collective *c)                                      \
+    {                                                                                                                  \
+        return tb_fits_cast(c) && tb_fits_level_tree(c, TB_LEVEL_##WIDE) && row_fits(c);                               \
+    }                                                                                                                  \
+    static int make_##wide##_##narrow##_multicast(const struct tb_collective *c, struct tb_program **program)          \
+    {                                                                                                                  \
+        static const struct tb_level_kinds kinds = {TB_LEVEL_##WIDE, TB_LEVEL_##NARROW, true};                         \
+        return levels_make(c, &kinds, program);                                                                        \
+    }                                                                                                                  \
+    const struct tb_algorithm tb_##operation##_##wide##_##narrow##_multicast = {                                       \
+        OPERATION,         name, fits_##wide##_##narrow##_multicast, make_##wide##_##narrow##_multicast, "pieces",     \
+        tb_candidates_cast}
 #define TB_LEVEL_ROWS(OPERATION, operation, row_fits)                                                                  \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, flat, FLAT, tb_candidates_levels);                        \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binomial, BINOMIAL, tb_candidates_levels);                \
@@ -62,6 +77,12 @@ uint32_t tb_candidates_pipelines(const struct tb_collective *c, uint64_t *values
 /* None where there are few hosts in a cluster, or few clusters: others are as good there. */
 uint32_t tb_candidates_many_hosts(const struct tb_collective *c, uint64_t *values, uint32_t room);
 uint32_t tb_candidates_many_places(const struct tb_collective *c, uint64_t *values, uint32_t room);
+
+/* Whether some cluster has hosts that are told by multicast, and ranks of hosts meet in memory, or have theirs alone.
+ */
+bool tb_fits_cast(const struct tb_collective *c);
+/* The whole message, and where there is a next stage, pieces long enough that one is many datagrams. */
+uint32_t tb_candidates_cast(const struct tb_collective *c, uint64_t *values, uint32_t room);
 
 /* Shares of the pieces, each with trees of its own. */
 struct tb_level_shares {
@@ -102,6 +123,12 @@ bool tb_levels_leads(const struct tb_levels *l);
  * which they come; at the root, `ready`. */
 uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t share,
                         uint16_t edge, struct tb_slice slice, uint32_t ready);
+/* The stage of this rank that is a multicast; NULL: there is none. tb_levels_down leaves it out. */
+const struct tb_stage *tb_levels_cast_stage(const struct tb_levels *l, const struct tb_level_kinds *k);
+/* Pieces of all shares to the other hosts of the cluster at once, at a place of the driver; `come` and `before` as
+ * below. Where it is how they come, `come` and `shares` say so then: one share of all, and this step. */
+void tb_levels_cast(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint16_t place,
+                    uint32_t *come, struct tb_level_shares *shares, uint32_t before);
 /* The rest of it: to the ranks of this host through its memory. `come` has the step with which each share is there, or
  * TB_STEP_NONE; `before`, if not that, a step of the whole that must be done with each piece. */
 void tb_levels_out(struct tb_builder *b, const struct tb_levels *l, uint16_t place, const uint32_t *come,

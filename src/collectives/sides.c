@@ -15,7 +15,7 @@ bool tb_fits_sides_commutative(const struct tb_collective *c)
 struct tb_level_kinds tb_side_kinds(const struct tb_collective *c)
 {
     bool cut = c->elements * c->element_bytes > TB_SIDE_PIECE;
-    return (struct tb_level_kinds){TB_LEVEL_FLAT, cut ? TB_LEVEL_CHAIN : TB_LEVEL_BINOMIAL};
+    return (struct tb_level_kinds){.wide = TB_LEVEL_FLAT, .narrow = cut ? TB_LEVEL_CHAIN : TB_LEVEL_BINOMIAL};
 }
 
 uint32_t tb_side_pieces(const struct tb_collective *c)

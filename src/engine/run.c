@@ -20,16 +20,17 @@ static void run_advance(struct tb_run *run);
  * started with a driver is left out there. */
 static void run_stop(struct tb_run *run, int error)
 {
-    uint32_t left = 0;
+    uint32_t left[TB_DRIVERS_LIMIT] = {0};
     run->error = error;
     tb_request_keep_story(run->request, error);
-    for (uint32_t i = 0; i < run->program->step_count && run->driven != NULL; i++) {
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
         const struct tb_step *s = &run->program->steps[i];
         if (s->kind == TB_STEP_COMPOSITE && run->progress[i].started == 0)
-            left |= 1u << s->edge;
+            left[s->contract.driver] |= 1u << s->edge;
     }
-    if (left != 0)
-        run->driven->driver->forgo(run->driven->state, &run->reserved, left);
+    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT && run->drivers != NULL; i++)
+        if (left[i] != 0 && run->drivers[i].state != NULL)
+            run->drivers[i].driver->forgo(run->drivers[i].state, &run->reserved[i], left[i]);
 }
 
 static void run_fail(struct tb_run *run, int error)
@@ -289,7 +290,8 @@ static void drive_judge(struct tb_run *run, const struct tb_drive *d)
 {
     if (run->error != TB_OK || d->error == TB_OK)
         return;
-    if (run->driven->driver->concerns(d, run->driven->state))
+    const struct tb_driven *driven = &run->drivers[d->step->contract.driver];
+    if (driven->driver->concerns(d, driven->state))
         run_fail(run, d->error);
     else
         run_stop(run, d->error);
@@ -321,6 +323,7 @@ static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32
 
 static bool drive_start(struct tb_run *run, const struct tb_step *s, struct tb_run_item *item, uint32_t ready)
 {
+    const struct tb_driven *driven = &run->drivers[s->contract.driver];
     item->run = run;
     item->step = (uint32_t)(s - run->program->steps);
     tb_list_init(&item->working);
@@ -330,9 +333,9 @@ static bool drive_start(struct tb_run *run, const struct tb_step *s, struct tb_r
                                          .binding = &run->binding,
                                          .collective = run->binding.numbers[0],
                                          .ready = ready,
-                                         .reserved = &run->reserved,
+                                         .reserved = &run->reserved[s->contract.driver],
                                          .moved = drive_moved};
-    return run->driven->driver->start(&item->room.drive, run->driven->state, false);
+    return driven->driver->start(&item->room.drive, driven->state, false);
 }
 
 /* All items of a composite step are one drive, which is told how many of them are ready. True: it was told of more, and
@@ -347,7 +350,8 @@ static bool composite_tell(struct tb_run *run, uint32_t step)
         ready++;
     if (ready == p->started)
         return false;
-    if (run->driven == NULL || tb_channel_driver(run->request->channel, &run->binding, s) != run->driven) {
+    const struct tb_driven *driven = tb_channel_driver(run->request->channel, &run->binding, s);
+    if (driven == NULL || run->drivers == NULL) {
         run_fail(run, tb_error(TB_ERR_UNSUPPORTED, "%s: ranks that share no memory have no driver for this step",
                                tb_operation_name(run->binding.operation)));
         return false;
@@ -355,7 +359,7 @@ static bool composite_tell(struct tb_run *run, uint32_t step)
     struct tb_drive *d = &item->room.drive;
     bool first = p->started == 0, over;
     p->started = d->ready = ready;
-    over = first ? drive_start(run, s, item, ready) : run->driven->driver->extend(d, run->driven->state);
+    over = first ? drive_start(run, s, item, ready) : driven->driver->extend(d, driven->state);
     drive_settle(run, step, d);
     run->active += first && !over;
     run->active -= !first && over;
@@ -410,10 +414,11 @@ static void run_cancel(struct tb_run *run)
             struct tb_run_item *item = &run->items[p->first + i];
             if (item->state != TB_ITEM_ACTIVE)
                 continue;
-            if (run->program->steps[step].kind == TB_STEP_COMPOSITE) {
+            const struct tb_step *s = &run->program->steps[step];
+            if (s->kind == TB_STEP_COMPOSITE) {
                 /* It goes on, since the other ranks count on it, unless it never can. */
                 if (p->started < p->items)
-                    run->driven->driver->stop(&item->room.drive, run->error);
+                    run->drivers[s->contract.driver].driver->stop(&item->room.drive, run->error);
             } else if (tb_list_empty(&item->working)) {
                 tb_request_cancel_locked(&item->request);
             } else {
@@ -469,25 +474,28 @@ void tb_run_number(struct tb_channel *channel, struct tb_binding *binding)
         binding->numbers[1] = tb_channel_next_collective(binding->local);
 }
 
-/* Takes the places of a program, of which this rank may have no steps for some. */
+/* Takes the places of a program with each driver, as all ranks do, whatever steps they have. */
 static void run_reserve(struct tb_run *run, struct tb_channel *channel)
 {
     const struct tb_program *program = run->program;
-    uint32_t places = tb_channel_places(channel, program, &run->binding), unused = (1u << places) - 1;
-    run->driven = NULL;
+    uint32_t places = tb_channel_places(channel, program, &run->binding), used[TB_DRIVERS_LIMIT] = {0}, any = 0;
+    run->drivers = NULL;
     if (TB_LIKELY(places == 0))
         return;
     for (uint32_t i = 0; i < program->step_count; i++)
-        if (program->steps[i].kind == TB_STEP_COMPOSITE) {
-            run->driven = tb_channel_driver(channel, &run->binding, &program->steps[i]);
-            unused &= ~(1u << program->steps[i].edge);
-        }
-    if (run->driven == NULL) {
-        tb_driven_skip(tb_channel_drivers(channel, &run->binding), places);
+        if (program->steps[i].kind == TB_STEP_COMPOSITE)
+            any |= used[program->steps[i].contract.driver] |= 1u << program->steps[i].edge;
+    const struct tb_driven *all = tb_channel_drivers(channel, &run->binding);
+    if (any == 0) {
+        tb_driven_skip(all, places);
         return;
     }
-    run->driven->driver->reserve(run->driven->state, &run->reserved, places);
-    run->driven->driver->forgo(run->driven->state, &run->reserved, unused);
+    run->drivers = all;
+    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
+        if (all[i].state != NULL) {
+            all[i].driver->reserve(all[i].state, &run->reserved[i], places);
+            all[i].driver->forgo(all[i].state, &run->reserved[i], ((1u << places) - 1) & ~used[i]);
+        }
 }
 
 void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,
@@ -581,7 +589,7 @@ static void run_describe(const struct tb_run *run, struct tb_wait *wait)
     wait->operation = run->binding.operation;
     if (weight == 3) {
         const struct tb_drive *d = &found->room.drive;
-        run->driven->driver->describe(d, wait);
+        run->drivers[d->step->contract.driver].driver->describe(d, wait);
     }
     if (weight == 1 || weight == 2) {
         wait->rank = found->request.rank;

@@ -40,11 +40,13 @@ struct tb_run {
     struct tb_context *contexts[2]; /* by the group of a step's peer */
     const struct tb_program *program;
     struct tb_binding binding;
-    uint32_t low;                   /* all steps before this one are done */
-    uint32_t active;                /* items on their way; of composite steps the whole step */
-    const struct tb_driven *driven; /* carries out its composite steps; NULL: there is none */
-    struct tb_reserved reserved;    /* with that, if there are places */
-    int error;                      /* that ends it */
+    uint32_t low;    /* all steps before this one are done */
+    uint32_t active; /* items on their way; of composite steps the whole step */
+    /* That carry out its composite steps, and what it has reserved with each, if there are places. */
+    const struct tb_driven
+        *drivers; /* the channel's, or those of a collective that is kept; NULL: no composite steps */
+    struct tb_reserved reserved[TB_DRIVERS_LIMIT];
+    int error; /* that ends it */
     bool advancing, again;
     void *work; /* allocated for WORK, or NULL */
     uint64_t work_bytes;

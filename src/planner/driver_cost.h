@@ -1,6 +1,6 @@
 /* What drivers take for an item of a composite step, by the contract that they have (struct tb_contract). The table has
  * a row for each driver, as that of the engine does, which cannot see it and need not: a driver is known here by its
- * costs alone. Pure functions; any thread. */
+ * costs alone; that of multicast takes what the wires take (simulator_multicast.c). Pure functions; any thread. */
 #ifndef TB_PLANNER_DRIVER_COST_H
 #define TB_PLANNER_DRIVER_COST_H
 

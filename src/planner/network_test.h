@@ -30,6 +30,8 @@ struct network {
     struct tb_ways ways;
 };
 
+static bool network_multicasts; /* one datagram reaches all hosts of a cluster; of networks that are opened then */
+
 static inline void network_run(const void *context, uint32_t rank, struct tb_shape_run *run)
 {
     const struct network *n = context;
@@ -39,6 +41,7 @@ static inline void network_run(const void *context, uint32_t rank, struct tb_sha
                                  .place = n->cluster_places[n->grid.hosts[host].cluster],
                                  .kind = kind,
                                  .who = apart ? host : TB_COST_NONE,
+                                 .multicast = network_multicasts,
                                  .count = 1};
 }
 

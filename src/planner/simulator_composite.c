@@ -9,7 +9,7 @@ static uint32_t first_member(const struct tb_program *p, const struct tb_step *t
     return t->member_count > 0 ? p->lists[t->members] : 0;
 }
 
-/* No driver leads beyond a host. */
+/* Common memory does not lead beyond a host. */
 static bool members_are_together(const struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t)
 {
     uint32_t count = t->member_count > 0 ? t->member_count : m->ranks, host = m->host_of[first_member(p, t)];
@@ -28,18 +28,23 @@ static int composite_join(struct tb_simulator *m, uint32_t step)
     const struct tb_step *t = f->about;
     const struct tb_program *p = m->run->programs[f->rank];
     uint32_t first = first_member(p, t), found = TB_SIMULATOR_NONE;
+    bool cast = t->contract.driver == TB_DRIVER_MULTICAST;
+    int error = cast ? tb_simulator_cast_join(m, step) : TB_OK;
+    if (error != TB_OK)
+        return error;
     if (first == f->rank) {
-        if (!members_are_together(m, p, t))
+        if (!cast && !members_are_together(m, p, t))
             return TB_ERR_MISMATCH;
         f->stream = m->composite_count++;
         uint32_t members = t->member_count > 0 ? t->member_count : m->ranks;
         m->composites[f->stream] =
-            (struct tb_simulator_composite){.first = step, .members = members, .behind = members};
+            (struct tb_simulator_composite){.first = step, .members = members, .behind = members, .cast = cast};
         return TB_OK;
     }
     for (uint32_t i = first < f->rank ? m->firsts[first] : m->step_count;
          i < m->step_count && m->steps[i].rank == first; i++)
-        if (m->steps[i].kind == TB_STEP_COMPOSITE && m->steps[i].about->edge == t->edge)
+        if (m->steps[i].kind == TB_STEP_COMPOSITE && m->steps[i].about->edge == t->edge &&
+            m->steps[i].about->contract.driver == t->contract.driver)
             found = i;
     if (found == TB_SIMULATOR_NONE || m->steps[found].stream == TB_SIMULATOR_NONE ||
         first_member(m->run->programs[first], m->steps[found].about) != first || m->steps[found].items != f->items ||
@@ -117,6 +122,8 @@ void tb_simulator_come(struct tb_simulator *m, uint32_t step, uint64_t now)
 {
     const struct tb_simulator_step *f = &m->steps[step];
     struct tb_simulator_composite *c = &m->composites[f->stream];
-    if (f->started == c->item + 1 && --c->behind == 0)
+    if (c->cast)
+        tb_simulator_cast_come(m, step, now);
+    else if (f->started == c->item + 1 && --c->behind == 0)
         composite_meet(m, c, now);
 }

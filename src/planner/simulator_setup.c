@@ -88,7 +88,7 @@ static unsigned step_messages(const struct tb_simulator *m, const struct tb_simu
     return kinds;
 }
 
-static struct tb_simulator_ends ends_of(const struct tb_simulator *m, uint32_t from, uint32_t to)
+struct tb_simulator_ends tb_simulator_ends_of(const struct tb_simulator *m, uint32_t from, uint32_t to)
 {
     const struct tb_ways *ways = m->run->ways;
     uint32_t from_host = m->host_of[from], to_host = m->host_of[to];
@@ -118,7 +118,7 @@ static int streams_find(struct tb_simulator *m)
             m->streams[m->stream_count] = (struct tb_simulator_stream){.from = f->rank,
                                                                        .to = to,
                                                                        .path = f->path,
-                                                                       .ends = ends_of(m, f->rank, to),
+                                                                       .ends = tb_simulator_ends_of(m, f->rank, to),
                                                                        .head = TB_SIMULATOR_NONE,
                                                                        .short_head = TB_SIMULATOR_NONE,
                                                                        .acks = TB_SIMULATOR_NONE,

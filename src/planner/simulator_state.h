@@ -181,6 +181,10 @@ struct tb_simulator_composite {
     uint32_t members;      /* how many there are to be */
     uint32_t item, behind; /* the next one, and how many members have not come to it */
     uint64_t free;         /* when the bytes of the last item have passed */
+    bool cast;             /* by multicast: */
+    bool busy;             /* a part is to leave */
+    uint32_t root, parts;  /* the root's step, once it has come; parts of the item that have left */
+    uint64_t given, there; /* when the root is through with its last item; when all members have what has left */
 };
 
 /* A time that was asked for before. */
@@ -314,6 +318,8 @@ uint32_t tb_simulator_path(struct tb_simulator *m, uint32_t from_rank, uint32_t 
 
 /* ---- simulator_setup.c ------------------------------------------------------------------------------------------- */
 
+/* The wires of the two hosts of ranks on a way from one to the other. */
+struct tb_simulator_ends tb_simulator_ends_of(const struct tb_simulator *m, uint32_t from, uint32_t to);
 /* Everything for `run`; TB_ERR_LIMIT, TB_ERR_MISMATCH as tb_simulate. */
 int tb_simulator_fill(struct tb_simulator *m, struct tb_simulation *run);
 
@@ -328,6 +334,27 @@ void tb_simulator_ask(struct tb_simulator *m, uint32_t message, uint64_t now);
 void tb_simulator_answer(struct tb_simulator *m, uint32_t message, uint64_t now);
 /* A receive was posted: whoever has asked for it may send. */
 void tb_simulator_posted(struct tb_simulator *m, uint32_t step, uint64_t now);
+/* Keeps a wire busy with bytes from `start` of a message on, from `now` or from when it is free; returns when it
+ * begins. */
+uint64_t tb_simulator_wire_take(struct tb_simulator *m, uint32_t wire, uint64_t start, uint64_t length, uint64_t now,
+                                uint64_t *end);
+
+/* The number of a leg's wire, between these hosts. */
+static inline uint32_t tb_simulator_leg_wire(const struct tb_simulator_leg *leg, const struct tb_simulator_ends *ends)
+{
+    switch (leg->wire) {
+    case TB_WAY_OUT:
+        return ends->out;
+    case TB_WAY_OUT_AGENT:
+        return ends->out_agent;
+    case TB_WAY_IN:
+        return ends->in;
+    case TB_WAY_IN_AGENT:
+        return ends->in_agent;
+    default:
+        return leg->wire;
+    }
+}
 uint32_t tb_simulator_message_new(struct tb_simulator *m);
 void tb_simulator_message_free(struct tb_simulator *m, uint32_t message);
 void tb_simulator_part_free(struct tb_simulator *m, uint32_t part);
@@ -338,6 +365,15 @@ void tb_simulator_part_free(struct tb_simulator *m, uint32_t part);
 int tb_simulator_composites(struct tb_simulator *m);
 /* A rank has come to an item of a composite step. */
 void tb_simulator_come(struct tb_simulator *m, uint32_t step, uint64_t now);
+
+/* ---- simulator_multicast.c --------------------------------------------------------------------------------------- */
+
+/* Those of multicast: a step joins the others; a rank has come to an item. */
+int tb_simulator_cast_join(struct tb_simulator *m, uint32_t step);
+void tb_simulator_cast_come(struct tb_simulator *m, uint32_t step, uint64_t now);
+/* A part of one may leave: as TB_SIMULATOR_NEXT of a stream whose number is that of the composite step behind those of
+ * all streams. */
+void tb_simulator_cast_next(struct tb_simulator *m, uint32_t composite, uint64_t now);
 
 /* The next of what a step comes after; TB_SIMULATOR_NONE: there is none. */
 static inline uint32_t tb_simulator_after_next(const struct tb_simulator *m, uint32_t after)

@@ -112,23 +112,22 @@ static uint64_t wire_work(struct tb_simulator *m, uint64_t length, uint64_t now)
     return core->free = tb_cost_add(tb_simulator_later(core->free, now), work);
 }
 
-/* Keeps a wire busy from `now` on, or from when it is free; returns when it begins. */
-static uint64_t wire_take(struct tb_simulator *m, uint32_t wire, const struct tb_simulator_part *p, uint64_t now,
-                          uint64_t *end)
+uint64_t tb_simulator_wire_take(struct tb_simulator *m, uint32_t wire, uint64_t start, uint64_t length, uint64_t now,
+                                uint64_t *end)
 {
     struct tb_simulator_wire *w = &m->wires[wire];
-    uint64_t time = tb_simulator_last_time(m, &w->last, m->wire_times + w->row, p->start + p->length);
-    if (p->start > 0) {
-        uint64_t before = tb_simulator_time(m, m->wire_times + w->row, p->start);
+    uint64_t time = tb_simulator_last_time(m, &w->last, m->wire_times + w->row, start + length);
+    if (start > 0) {
+        uint64_t before = tb_simulator_time(m, m->wire_times + w->row, start);
         time = time > before ? time - before : 0;
     }
     uint64_t begin = tb_simulator_later(now, w->free);
     w->free = *end = tb_cost_add(begin, time);
     w->load = tb_cost_add(w->load, time);
     if (wire < m->run->wire_room && m->run->wire_bytes != NULL)
-        m->run->wire_bytes[wire] = tb_cost_add(m->run->wire_bytes[wire], p->length);
+        m->run->wire_bytes[wire] = tb_cost_add(m->run->wire_bytes[wire], length);
     if (m->cores != NULL && m->constants->wire_work > 0 && m->constants->pool > 0)
-        *end = tb_simulator_later(*end, wire_work(m, p->length, begin));
+        *end = tb_simulator_later(*end, wire_work(m, length, begin));
     return begin;
 }
 
@@ -186,22 +185,6 @@ static bool stream_is_quiet(struct tb_simulator *m, struct tb_simulator_stream *
 }
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
-
-static inline uint32_t leg_wire(const struct tb_simulator_leg *leg, const struct tb_simulator_ends *ends)
-{
-    switch (leg->wire) {
-    case TB_WAY_OUT:
-        return ends->out;
-    case TB_WAY_OUT_AGENT:
-        return ends->out_agent;
-    case TB_WAY_IN:
-        return ends->in;
-    case TB_WAY_IN_AGENT:
-        return ends->in_agent;
-    default:
-        return leg->wire;
-    }
-}
 
 /* When the receiver has something to do for a message whose bytes come from `first` to `last`; *until: before that the
  * receive is not done. */
@@ -315,7 +298,7 @@ static void part_cross(struct tb_simulator *m, uint32_t part, uint32_t wire, uin
 {
     struct tb_simulator_part *p = &m->parts[part];
     struct tb_simulator_wire *w = &m->wires[wire];
-    uint64_t end, begin = wire_take(m, wire, p, now, &end);
+    uint64_t end, begin = tb_simulator_wire_take(m, wire, p->start, p->length, now, &end);
     if (p->burst && w->limited)
         note_add(m, &w->queue, &w->last_queue, end, burst_bytes(m, p));
     part_go_on(m, part, now, begin, end);
@@ -330,7 +313,7 @@ static void part_pass(struct tb_simulator *m, uint32_t part, uint64_t now)
         part_go_on(m, part, now, now, now);
         return;
     }
-    uint32_t wire = leg_wire(leg, &p->ends);
+    uint32_t wire = tb_simulator_leg_wire(leg, &p->ends);
     struct tb_simulator_wire *w = &m->wires[wire];
     if (p->burst && w->limited && !queue_take(m, w, burst_bytes(m, p), now)) {
         p->burst = false;
@@ -486,7 +469,9 @@ static void short_next(struct tb_simulator *m, uint32_t index, uint64_t now)
 
 void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
 {
-    if (index % 2 == 0)
+    if (index / 2 >= m->stream_count)
+        tb_simulator_cast_next(m, index / 2 - m->stream_count, now);
+    else if (index % 2 == 0)
         long_next(m, index / 2, now);
     else
         short_next(m, index / 2, now);

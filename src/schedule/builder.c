@@ -315,7 +315,8 @@ uint32_t tb_builder_composite(struct tb_builder *b, const struct tb_contract *co
     builder_measure(b, get);
     uint16_t place = 0;
     for (uint32_t i = 0; i < b->program.step_count; i++)
-        if (b->program.steps[i].kind == TB_STEP_COMPOSITE && b->program.steps[i].edge >= place)
+        if (b->program.steps[i].kind == TB_STEP_COMPOSITE && b->program.steps[i].contract.driver == contract->driver &&
+            b->program.steps[i].edge >= place)
             place = b->program.steps[i].edge + 1;
     return builder_add(b, &(struct tb_step){.kind = TB_STEP_COMPOSITE,
                                             .edge = place,
@@ -461,16 +462,18 @@ static int step_check(const struct tb_program *p, uint32_t step)
 /* Composite steps have places of their own, and not too many items. */
 static int places_check(struct tb_program *p)
 {
-    uint32_t used = 0, highest = 0;
+    uint32_t used[TB_DRIVER_COUNT] = {0}, highest = 0;
     for (uint32_t i = 0; i < p->step_count; i++) {
         const struct tb_step *s = &p->steps[i];
         if (s->kind != TB_STEP_COMPOSITE)
             continue;
         if (s->edge >= TB_PROGRAM_PLACES_LIMIT || s->items > TB_COMPOSITE_ITEMS)
             return tb_error(TB_ERR_LIMIT, "step %u of a program has place %u and %u items", i, s->edge, s->items);
-        if ((used >> s->edge & 1) != 0)
+        if (s->contract.driver >= TB_DRIVER_COUNT)
+            return tb_error(TB_ERR_ARGUMENT, "step %u of a program has no driver", i);
+        if ((used[s->contract.driver] >> s->edge & 1) != 0)
             return tb_error(TB_ERR_ARGUMENT, "step %u of a program has place %u, as another one", i, s->edge);
-        used |= 1u << s->edge;
+        used[s->contract.driver] |= 1u << s->edge;
         highest = s->edge + 1u > highest ? s->edge + 1u : highest;
     }
     if (p->places == 0)

@@ -144,6 +144,9 @@ enum tb_driver {
     /* Through memory that the members share; elements of reductions up to TB_COMMON_ELEMENT bytes, and as many ranks as
      * TB_COMMON_DEALS where a block is for one rank; there so many elements are TB_COMMON_ROW bytes at most. */
     TB_DRIVER_COMMON,
+    /* From one member to all others at once, over the multicast group of the cluster that they are in, one on each
+     * host: TB_COMPOSITE_BCAST, ALLGATHER and SCATTER. */
+    TB_DRIVER_MULTICAST,
     TB_DRIVER_COUNT
 };
 #define TB_COMMON_ELEMENT 4096u
@@ -190,7 +193,7 @@ struct tb_step {
     uint8_t group; /* that the peer is in; 0: of the channel, which of an intercommunicator is the remote group;
                     * 1: the local group of an intercommunicator */
     /* Tells messages between the same two ranks in one collective apart; both ends use the same. Of COMPOSITE: its
-     * place, below program->places, which no other step of the program has. */
+     * place, below program->places, which no other step of the program for the same driver has. */
     uint16_t edge;
     uint32_t peer; /* rank in its group, of SEND and RECEIVE; root of COMPOSITE */
     uint32_t join; /* pieces of its slice that are one item: they lie side by side and go as one message. The last item

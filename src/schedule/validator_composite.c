@@ -69,13 +69,14 @@ int tb_execution_check_composite(const struct tb_execution *c, uint32_t rank, ui
 
 /* ---- who meets --------------------------------------------------------------------------------------------------- */
 
-/* The composite step of a program at a place; STEP_LOST: there is none. */
+/* The composite step of a program at a place of a driver; STEP_LOST: there is none. */
 #define STEP_LOST UINT32_MAX
 
-static uint32_t composite_find(const struct tb_program *p, uint16_t place)
+static uint32_t composite_find(const struct tb_program *p, const struct tb_step *like)
 {
     for (uint32_t i = 0; i < p->step_count; i++)
-        if (p->steps[i].kind == TB_STEP_COMPOSITE && p->steps[i].edge == place)
+        if (p->steps[i].kind == TB_STEP_COMPOSITE && p->steps[i].edge == like->edge &&
+            p->steps[i].contract.driver == like->contract.driver)
             return i;
     return STEP_LOST;
 }
@@ -106,7 +107,7 @@ static int meeting_gather(struct meeting *m, uint32_t rank, uint32_t step)
         struct member *member = &m->members[i];
         member->rank = member_rank(p, m->like, i);
         member->program = m->c->ranks[member->rank].program;
-        member->step = composite_find(member->program, m->like->edge);
+        member->step = composite_find(member->program, m->like);
         if (member->step == STEP_LOST)
             return tb_error(TB_ERR_MISMATCH, "rank %u, step %u: rank %u has no such composite step", rank, step,
                             member->rank);

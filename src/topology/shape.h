@@ -38,7 +38,8 @@ struct tb_shape_place {
     uint32_t alike;   /* the first sibling that looks like it, or itself */
     uint32_t child_count;
     uint8_t depth, level;
-    uint16_t zero;
+    uint8_t multicast; /* 1: it has hosts itself, and one datagram reaches all of them */
+    uint8_t zero;
 };
 
 struct tb_group_shape {
@@ -68,6 +69,7 @@ struct tb_shape_run {
     uint32_t host;        /* any number below the source's host_limit */
     uint32_t place, kind; /* of the job */
     uint32_t who;         /* host of the book, if it is told apart from those of its kind; TB_COST_NONE */
+    bool multicast;       /* one datagram reaches all hosts that are in this place itself */
     uint32_t count;
     const struct tb_seat *seats; /* of these ranks, with any numbers; NULL: they are not bound */
 };

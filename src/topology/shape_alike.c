@@ -81,7 +81,7 @@ static void places_hash(const struct tb_group_shape *s, const uint64_t *host_loo
     for (uint32_t i = s->place_count; i-- > 0;) {
         const struct tb_shape_place *place = &s->places[i];
         uint32_t look = s->table != NULL ? s->table->places[place->place].look : 0;
-        looks[i] = mix(mix_in(2, look, place->level) ^ looks[i]);
+        looks[i] = mix(mix_in(2u + place->multicast, look, place->level) ^ looks[i]);
         if (i > 0)
             looks[place->parent] += mix(looks[i] + 1);
     }

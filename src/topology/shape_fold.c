@@ -22,6 +22,7 @@ static void part_run(const void *context, uint32_t rank, struct tb_shape_run *ru
                                  .place = spot.place,
                                  .kind = spot.kind,
                                  .who = spot.who,
+                                 .multicast = p->of->places[p->of->hosts[host].place].multicast != 0,
                                  .count = 1,
                                  .seats = p->of->seats != NULL ? &p->of->seats[p->ranks[rank]] : NULL};
 }

@@ -17,6 +17,7 @@ struct shape_maker {
     struct rows ranges;  /* struct tb_shape_range; the last one is being continued */
     struct rows hosts;   /* struct tb_shape_host; `place` is that of the job, and then that of the shape */
     struct rows numbers; /* of each host, as the source calls it */
+    struct rows casts;   /* bool of each host: multicast reaches all of its place */
     struct rows places;  /* struct tb_shape_place in the order of meeting, without what is counted */
     struct rows family;  /* struct family of each of them */
     uint32_t *direct;    /* by what the source calls a host: its number + 1, 0: not met. NULL: they are found by hash */
@@ -143,11 +144,13 @@ static uint32_t host_number(struct shape_maker *m, const struct tb_shape_run *ru
     number = m->hosts.count;
     struct tb_shape_host *host = rows_add(&m->hosts, sizeof *host);
     uint32_t *name = m->direct == NULL ? rows_add(&m->numbers, sizeof *name) : &m->direct[run->host];
-    if (host == NULL || name == NULL ||
+    bool *casts = rows_add(&m->casts, sizeof *casts);
+    if (host == NULL || name == NULL || casts == NULL ||
         (m->direct == NULL && tb_hash_table_add(&m->known, host_hash(run->host), number) != TB_OK))
         return TB_HASH_NONE;
     *host = (struct tb_shape_host){.place = run->place, .kind = run->kind, .who = run->who, .first_rank = rank};
     *name = m->direct == NULL ? run->host : number + 1;
+    *casts = run->multicast;
     return number;
 }
 
@@ -253,6 +256,7 @@ static bool places_take(struct shape_maker *m)
             found = m->places.count - 1;
         }
         hosts[i].place = found;
+        ((struct tb_shape_place *)m->places.data)[found].multicast = ((const bool *)m->casts.data)[i];
     }
     return true;
 }
@@ -476,6 +480,7 @@ int tb_group_shape_make(const struct tb_group_shape **shape, const struct tb_sha
     free(maker.ranges.data);
     free(maker.hosts.data);
     free(maker.numbers.data);
+    free(maker.casts.data);
     free(maker.places.data);
     free(maker.family.data);
     free(maker.next);

@@ -160,7 +160,7 @@ static int levels_make(const struct tb_collective *c, const struct tb_allgather_
 #define ROW(name, NAME, row_fits, tree, wide, narrow)                                                                  \
     static int make_##name(const struct tb_collective *c, struct tb_program **program)                                 \
     {                                                                                                                  \
-        static const struct tb_allgather_kind kind = {{tree, tree}, wide, narrow};                                     \
+        static const struct tb_allgather_kind kind = {{tree, tree, false}, wide, narrow};                              \
         return levels_make(c, &kind, program);                                                                         \
     }                                                                                                                  \
     const struct tb_algorithm tb_allgather_levels_##name = {                                                           \

@@ -140,7 +140,7 @@ static uint32_t blocks_receive(struct trade *w, uint32_t from)
 /* The other group's blocks to everyone. */
 static void blocks_pass(struct trade *w)
 {
-    const struct tb_level_kinds k = {TB_LEVEL_FLAT, TB_LEVEL_BINOMIAL};
+    const struct tb_level_kinds k = {.wide = TB_LEVEL_FLAT, .narrow = TB_LEVEL_BINOMIAL};
     uint32_t come = TB_STEP_NONE;
     struct tb_tree t;
     if (w->leads) {

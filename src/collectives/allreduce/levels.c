@@ -30,7 +30,7 @@ static int share_make(struct tb_builder *b, const struct tb_collective *c, const
                       uint32_t share, const struct tb_level_shares *shares, const struct tb_level_sum *whole,
                       uint32_t *come)
 {
-    const struct tb_level_kinds trees = {k->wide == TB_LEVEL_PACKED ? TB_LEVEL_FLAT : k->wide, k->narrow};
+    const struct tb_level_kinds trees = {k->wide == TB_LEVEL_PACKED ? TB_LEVEL_FLAT : k->wide, k->narrow, k->cast};
     struct tb_levels l;
     uint32_t root;
     int error = share_root(c, share, shares->count, &root);
@@ -57,11 +57,12 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     uint32_t come[TB_LEVEL_SHARES];
     if (error == TB_OK) {
         tb_builder_open(&b, tb_pieces(c));
-        const struct tb_level_shares shares = tb_shares_alike(tb_levels_packed(&l, k) ? l.parts : 1, b.program.pieces);
+        struct tb_level_shares shares = tb_shares_alike(tb_levels_packed(&l, k) ? l.parts : 1, b.program.pieces);
         struct tb_level_sum whole = tb_levels_sum(&b, &l, 0, true);
         uint32_t met = whole.ready;
         for (uint32_t i = 0; error == TB_OK && tb_levels_leads(&l) && i < shares.count; i++)
             error = share_make(&b, c, k, i, &shares, &whole, &come[i]);
+        tb_levels_cast(&b, &l, k, 0, come, &shares, met);
         tb_levels_out(&b, &l, 1, come, &shares, met);
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
         tb_builder_fail(&b, error);
@@ -71,7 +72,15 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     return error;
 }
 
+static bool fits_cast(const struct tb_collective *c)
+{
+    return c->commutative && tb_fits_cast(c);
+}
+
 TB_LEVEL_ROWS(TB_OPERATION_ALLREDUCE, allreduce, fits);
+TB_LEVEL_CAST_ROW(TB_OPERATION_ALLREDUCE, allreduce, fits_cast, flat, FLAT, binomial, BINOMIAL,
+                  "levels-flat-binomial-multicast");
+TB_LEVEL_CAST_ROW(TB_OPERATION_ALLREDUCE, allreduce, fits_cast, chain, CHAIN, chain, CHAIN, "levels-chain-multicast");
 
 /* ---- between two groups ------------------------------------------------------------------------------------------ */
 

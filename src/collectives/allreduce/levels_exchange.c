@@ -60,7 +60,7 @@ static void lead(struct tb_builder *b, const struct tb_levels *l, const struct t
 
 static int exchange_make(const struct tb_collective *c, enum tb_level_tree narrow, struct tb_program **program)
 {
-    const struct tb_level_kinds k = {narrow, narrow};
+    const struct tb_level_kinds k = {.wide = narrow, .narrow = narrow};
     const struct tb_slice own = tb_slice_one(tb_source(c), 0), out = tb_slice_one(TB_SYMBOL_OUT, 0);
     struct tb_levels l;
     struct tb_builder b;

@@ -54,12 +54,23 @@ static void leaders_meet(struct tb_builder *b, uint32_t other, struct told *told
     told->steps[told->count++] = tb_builder_receive(b, other, 0, tb_slice_nothing());
 }
 
+/* All of a cluster are let go at once. */
+static void cast(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, struct told *told)
+{
+    struct tb_level_shares none = {.count = 0};
+    uint32_t come = TB_STEP_NONE;
+    tb_levels_cast(b, l, k, 0, &come, &none, TB_STEP_NONE);
+    after_told(b, told);
+    told_set(told, b->program.step_count - 1);
+}
+
 /* Between the ways up and down stands the exchange at the widest level, or that with the leader of the other group. */
 static void lead(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k,
                  const struct tb_side *side, struct told *told)
 {
     const struct tb_slice nothing = tb_slice_nothing();
-    uint32_t narrow = side == NULL && tb_levels_at_top(l) ? 1 : 0, stages = tb_levels_message_stages(l);
+    bool meets = side == NULL && tb_levels_at_top(l) && l->stages != tb_levels_cast_stage(l, k);
+    uint32_t narrow = meets ? 1 : 0, stages = tb_levels_message_stages(l);
     struct tb_tree t;
     for (uint32_t i = stages; i-- > narrow;) {
         tb_stage_tree(&t, l, &l->stages[i], k, 0);
@@ -76,6 +87,10 @@ static void lead(struct tb_builder *b, const struct tb_levels *l, const struct t
     if (side != NULL && l->call->rank == side->leader)
         leaders_meet(b, side->other, told);
     for (uint32_t i = narrow; i < stages; i++) {
+        if (&l->stages[i] == tb_levels_cast_stage(l, k)) {
+            cast(b, l, k, told);
+            continue;
+        }
         tb_stage_tree(&t, l, &l->stages[i], k, 0);
         if (!t.root) {
             uint32_t come = tb_builder_receive(b, t.parent, 1, nothing);
@@ -89,9 +104,9 @@ static void lead(struct tb_builder *b, const struct tb_levels *l, const struct t
     }
 }
 
-static int levels_make(const struct tb_collective *c, enum tb_level_tree tree, struct tb_program **program)
+static int levels_make(const struct tb_collective *c, enum tb_level_tree tree, bool cast, struct tb_program **program)
 {
-    const struct tb_level_kinds k = {tree, tree};
+    const struct tb_level_kinds k = {tree, tree, cast};
     const struct tb_slice nothing = tb_slice_nothing();
     uint32_t steps[TB_LEVELS_STAGES * TB_TREE_CHILDREN_LIMIT + DIRECT_MOST];
     struct told told = {steps, 0};
@@ -118,12 +133,17 @@ static int levels_make(const struct tb_collective *c, enum tb_level_tree tree, s
 
 static int make_flat(const struct tb_collective *c, struct tb_program **program)
 {
-    return levels_make(c, TB_LEVEL_FLAT, program);
+    return levels_make(c, TB_LEVEL_FLAT, false, program);
 }
 
 static int make_binomial(const struct tb_collective *c, struct tb_program **program)
 {
-    return levels_make(c, TB_LEVEL_BINOMIAL, program);
+    return levels_make(c, TB_LEVEL_BINOMIAL, false, program);
+}
+
+static int make_multicast(const struct tb_collective *c, struct tb_program **program)
+{
+    return levels_make(c, TB_LEVEL_BINOMIAL, true, program);
 }
 
 const struct tb_algorithm tb_barrier_levels_flat = {
@@ -131,11 +151,14 @@ const struct tb_algorithm tb_barrier_levels_flat = {
 const struct tb_algorithm tb_barrier_levels_binomial = {
     TB_OPERATION_BARRIER, "levels-binomial", tb_fits_levels, make_binomial, NULL, NULL};
 
+const struct tb_algorithm tb_barrier_multicast = {
+    TB_OPERATION_BARRIER, "levels-multicast", tb_fits_cast, make_multicast, NULL, NULL};
+
 /* ---- of two groups ----------------------------------------------------------------------------------------------- */
 
 static int side_steps(struct tb_builder *b, const struct tb_side *s)
 {
-    const struct tb_level_kinds k = {TB_LEVEL_FLAT, TB_LEVEL_BINOMIAL};
+    const struct tb_level_kinds k = {.wide = TB_LEVEL_FLAT, .narrow = TB_LEVEL_BINOMIAL};
     uint32_t steps[TB_LEVELS_STAGES * TB_TREE_CHILDREN_LIMIT + DIRECT_MOST];
     struct told told = {steps, 0};
     struct tb_levels l;

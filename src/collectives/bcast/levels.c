@@ -12,10 +12,11 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     uint32_t come[TB_LEVEL_SHARES];
     if (error == TB_OK) {
         tb_builder_open(&b, tb_pieces(c));
-        const struct tb_level_shares shares = tb_shares_packed(&l, k, b.program.pieces);
+        struct tb_level_shares shares = tb_shares_packed(&l, k, b.program.pieces);
         const struct tb_slice data = tb_slice_whole(&b, TB_SYMBOL_OUT, 0);
         for (uint32_t i = 0; i < shares.count; i++)
             come[i] = tb_levels_down(&b, &l, k, i, (uint16_t)i, tb_share_slice(data, &shares, i), TB_STEP_NONE);
+        tb_levels_cast(&b, &l, k, 0, come, &shares, TB_STEP_NONE);
         tb_levels_out(&b, &l, 0, come, &shares, TB_STEP_NONE);
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
         error = tb_builder_finish(&b, program);
@@ -25,6 +26,9 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
 }
 
 TB_LEVEL_ROWS(TB_OPERATION_BCAST, bcast, tb_fits_levels);
+TB_LEVEL_CAST_ROW(TB_OPERATION_BCAST, bcast, tb_fits_cast, flat, FLAT, binomial, BINOMIAL, "levels-flat-multicast");
+TB_LEVEL_CAST_ROW(TB_OPERATION_BCAST, bcast, tb_fits_cast, chain, CHAIN, chain, CHAIN, "levels-chain-multicast");
+TB_LEVEL_CAST_ROW(TB_OPERATION_BCAST, bcast, tb_fits_cast, packed, PACKED, chain, CHAIN, "levels-packed-multicast");
 
 /* ---- to another group -------------------------------------------------------------------------------------------- */
 

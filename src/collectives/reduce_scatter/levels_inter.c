@@ -16,7 +16,7 @@ enum { EDGE_UP, EDGE_DOWN };
 /* What this rank's part has, combined; at the leader that of the group. */
 static void blocks_combine(struct tb_builder *b, const struct tb_side *s, const struct tb_levels *l)
 {
-    const struct tb_level_kinds k = {TB_LEVEL_FLAT, TB_LEVEL_BINOMIAL};
+    const struct tb_level_kinds k = {.wide = TB_LEVEL_FLAT, .narrow = TB_LEVEL_BINOMIAL};
     struct tb_slice sum = tb_slice_whole(b, TB_SYMBOL_IN, 0);
     uint32_t turn = 0;
     struct tb_tree t;

@@ -53,7 +53,7 @@ static void combine(struct prefix *p, struct tb_slice before)
 /* From `root` to all ranks of its part, by levels. */
 static int part_tell(struct prefix *p, uint32_t root, uint16_t edge, struct tb_slice slice)
 {
-    static const struct tb_level_kinds kinds = {TB_LEVEL_BINOMIAL, TB_LEVEL_BINOMIAL};
+    static const struct tb_level_kinds kinds = {.wide = TB_LEVEL_BINOMIAL, .narrow = TB_LEVEL_BINOMIAL};
     const struct tb_shape_place *places = p->c->shape->places;
     struct tb_levels l;
     struct tb_tree t;
