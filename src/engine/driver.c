@@ -93,6 +93,22 @@ void tb_driven_close(struct tb_driven *all)
             all[i].driver->close(all[i].state);
 }
 
+void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, uint32_t places, const uint32_t *used)
+{
+    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
+        if (all[i].state != NULL) {
+            all[i].driver->reserve(all[i].state, &reserved[i], places);
+            all[i].driver->forgo(all[i].state, &reserved[i], ((1u << places) - 1) & ~used[i]);
+        }
+}
+
+void tb_driven_forgo(const struct tb_driven *all, struct tb_reserved *reserved, const uint32_t *left)
+{
+    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
+        if (left[i] != 0 && all[i].state != NULL)
+            all[i].driver->forgo(all[i].state, &reserved[i], left[i]);
+}
+
 void tb_driven_skip(const struct tb_driven *all, uint32_t places)
 {
     struct tb_reserved r;

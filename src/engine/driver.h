@@ -151,6 +151,11 @@ void tb_driven_close(struct tb_driven *all);
 uint64_t tb_driven_provides(const struct tb_driven *proposed, const struct tb_driving *driving);
 int tb_driven_agree(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
                     uint64_t agreed, bool *any);
+/* A collective of so many places begins, of which it uses some: bits for each driver. Then those that it will not start
+ * after all. Arrays of TB_DRIVERS_LIMIT. */
+void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, uint32_t places,
+                       const uint32_t *used);
+void tb_driven_forgo(const struct tb_driven *all, struct tb_reserved *reserved, const uint32_t *left);
 void tb_driven_skip(const struct tb_driven *all, uint32_t places); /* a collective of so many is not begun here */
 void tb_driven_lose(const struct tb_driven *all, const struct tb_peer *peer);
 void tb_driven_give_up(const struct tb_driven *all, const struct tb_failure *f);

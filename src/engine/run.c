@@ -28,9 +28,8 @@ static void run_stop(struct tb_run *run, int error)
         if (s->kind == TB_STEP_COMPOSITE && run->progress[i].started == 0)
             left[s->contract.driver] |= 1u << s->edge;
     }
-    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT && run->drivers != NULL; i++)
-        if (left[i] != 0 && run->drivers[i].state != NULL)
-            run->drivers[i].driver->forgo(run->drivers[i].state, &run->reserved[i], left[i]);
+    if (run->drivers != NULL)
+        tb_driven_forgo(run->drivers, run->reserved, left);
 }
 
 static void run_fail(struct tb_run *run, int error)
@@ -477,25 +476,15 @@ void tb_run_number(struct tb_channel *channel, struct tb_binding *binding)
 /* Takes the places of a program with each driver, as all ranks do, whatever steps they have. */
 static void run_reserve(struct tb_run *run, struct tb_channel *channel)
 {
-    const struct tb_program *program = run->program;
-    uint32_t places = tb_channel_places(channel, program, &run->binding), used[TB_DRIVERS_LIMIT] = {0}, any = 0;
+    uint32_t places = tb_channel_places(channel, run->program, &run->binding), used[TB_DRIVERS_LIMIT] = {0};
     run->drivers = NULL;
     if (TB_LIKELY(places == 0))
         return;
-    for (uint32_t i = 0; i < program->step_count; i++)
-        if (program->steps[i].kind == TB_STEP_COMPOSITE)
-            any |= used[program->steps[i].contract.driver] |= 1u << program->steps[i].edge;
-    const struct tb_driven *all = tb_channel_drivers(channel, &run->binding);
-    if (any == 0) {
-        tb_driven_skip(all, places);
-        return;
-    }
-    run->drivers = all;
-    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
-        if (all[i].state != NULL) {
-            all[i].driver->reserve(all[i].state, &run->reserved[i], places);
-            all[i].driver->forgo(all[i].state, &run->reserved[i], ((1u << places) - 1) & ~used[i]);
-        }
+    for (uint32_t i = 0; i < run->program->step_count; i++)
+        if (run->program->steps[i].kind == TB_STEP_COMPOSITE)
+            used[run->program->steps[i].contract.driver] |= 1u << run->program->steps[i].edge;
+    run->drivers = tb_channel_drivers(channel, &run->binding);
+    tb_driven_reserve(run->drivers, run->reserved, places, used);
 }
 
 void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,

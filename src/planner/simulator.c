@@ -180,7 +180,10 @@ static void event_happen(struct tb_simulator *m, const struct tb_simulator_event
         part_arrive(m, index, e->time);
         break;
     case TB_SIMULATOR_NEXT:
-        tb_simulator_next(m, index, e->time);
+        if (index / 2 < m->stream_count)
+            tb_simulator_next(m, index, e->time);
+        else
+            tb_simulator_cast_next(m, index / 2 - m->stream_count, e->time);
         break;
     case TB_SIMULATOR_PART:
         tb_simulator_part_comes(m, index, e->time);

@@ -8,7 +8,7 @@
 #define KEPT_BYTES 65536u /* up to so many the root need not wait until all have it */
 
 /* The first and the last byte of something, on their way. */
-struct span {
+struct cast_span {
     uint64_t first, last;
 };
 
@@ -34,13 +34,13 @@ static uint64_t given(const struct tb_simulator *m, uint32_t step, uint32_t item
 }
 
 /* Bytes of an item from one up to another. */
-struct part {
+struct cast_part {
     uint64_t start, end;
 };
 
 /* Passes a leg, if it has a wire. */
 static void leg_pass(struct tb_simulator *m, const struct tb_simulator_leg *leg, const struct tb_simulator_ends *ends,
-                     struct part part, struct span *span)
+                     struct cast_part part, struct cast_span *span)
 {
     uint64_t begin = span->first, end = span->last;
     if (leg->wire != TB_SIMULATOR_BARE)
@@ -56,8 +56,8 @@ static bool leg_is_last(const struct tb_simulator_leg *leg)
 }
 
 /* Leaves a member, up to where the ways to all others part; `path` leads to one of them. */
-static void leave(struct tb_simulator *m, uint32_t rank, uint32_t to, uint32_t path, struct part part,
-                  struct span *span)
+static void leave(struct tb_simulator *m, uint32_t rank, uint32_t to, uint32_t path, struct cast_part part,
+                  struct cast_span *span)
 {
     const struct tb_simulator_ends ends = tb_simulator_ends_of(m, rank, to);
     const struct tb_simulator_leg *leg = &m->legs[m->paths[path].first];
@@ -66,8 +66,8 @@ static void leave(struct tb_simulator *m, uint32_t rank, uint32_t to, uint32_t p
 }
 
 /* Comes to a member. */
-static void reach(struct tb_simulator *m, uint32_t from, const struct tb_simulator_step *g, struct part part,
-                  struct span *span)
+static void reach(struct tb_simulator *m, uint32_t from, const struct tb_simulator_step *g, struct cast_part part,
+                  struct cast_span *span)
 {
     const struct tb_simulator_ends ends = tb_simulator_ends_of(m, from, g->rank);
     const struct tb_simulator_path *path = &m->paths[g->path];
@@ -120,9 +120,9 @@ void tb_simulator_cast_next(struct tb_simulator *m, uint32_t composite, uint64_t
 {
     struct tb_simulator_composite *c = &m->composites[composite];
     uint64_t bytes = given(m, c->root, c->item), each = bytes / PARTS + 1, gone = each * c->parts, sent = now;
-    struct part part = {gone, bytes - gone < each ? bytes : gone + each};
+    struct cast_part part = {gone, bytes - gone < each ? bytes : gone + each};
     uint32_t rank = m->steps[c->root].rank;
-    struct span span = {now, now};
+    struct cast_span span = {now, now};
     bool first = true;
     for (uint32_t k = other_next(m, c->first, c->root); k != TB_SIMULATOR_NONE;
          k = m->steps[k].partner == TB_SIMULATOR_NONE ? TB_SIMULATOR_NONE
@@ -133,7 +133,7 @@ void tb_simulator_cast_next(struct tb_simulator *m, uint32_t composite, uint64_t
             sent = tb_simulator_later(now, m->wires[tb_simulator_ends_of(m, rank, g->rank).out].free);
         }
         first = false;
-        struct span its = span;
+        struct cast_span its = span;
         reach(m, rank, g, part, &its);
         c->free = tb_simulator_later(c->free, its.last);
     }
@@ -169,14 +169,14 @@ static void root_come(struct tb_simulator *m, uint32_t composite, uint32_t step,
 static void blocks_exchange(struct tb_simulator *m, struct tb_simulator_composite *c, uint64_t now)
 {
     uint64_t everyone = 0, end = now;
-    struct span all = {TB_COST_NEVER, now};
+    struct cast_span all = {TB_COST_NEVER, now};
     for (uint32_t k = c->first; k != TB_SIMULATOR_NONE; k = m->steps[k].partner) {
         const struct tb_simulator_step *g = &m->steps[k];
         uint32_t other = g->partner != TB_SIMULATOR_NONE ? g->partner : c->first;
         uint64_t bytes = given(m, k, c->item), own = tb_simulator_send_time(m, g->path, bytes);
         uint64_t free = tb_simulator_work(m, g->rank, now, own, 0), ready = free - own + m->paths[g->path].send_none;
-        struct span span = {ready, ready};
-        leave(m, g->rank, m->steps[other].rank, g->path, (struct part){0, bytes}, &span);
+        struct cast_span span = {ready, ready};
+        leave(m, g->rank, m->steps[other].rank, g->path, (struct cast_part){0, bytes}, &span);
         everyone = tb_cost_add(everyone, bytes);
         all.first = span.first < all.first ? span.first : all.first;
         all.last = tb_simulator_later(all.last, span.last);
@@ -185,8 +185,8 @@ static void blocks_exchange(struct tb_simulator *m, struct tb_simulator_composit
         const struct tb_simulator_step *g = &m->steps[k];
         uint32_t other = g->partner != TB_SIMULATOR_NONE ? g->partner : c->first;
         uint64_t theirs = everyone - given(m, k, c->item);
-        struct span span = all;
-        reach(m, m->steps[other].rank, g, (struct part){0, theirs}, &span);
+        struct cast_span span = all;
+        reach(m, m->steps[other].rank, g, (struct cast_part){0, theirs}, &span);
         end = tb_simulator_later(end, take(m, g, theirs, span.last));
     }
     c->item++;

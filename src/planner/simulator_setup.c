@@ -88,16 +88,6 @@ static unsigned step_messages(const struct tb_simulator *m, const struct tb_simu
     return kinds;
 }
 
-struct tb_simulator_ends tb_simulator_ends_of(const struct tb_simulator *m, uint32_t from, uint32_t to)
-{
-    const struct tb_ways *ways = m->run->ways;
-    uint32_t from_host = m->host_of[from], to_host = m->host_of[to];
-    return (struct tb_simulator_ends){.out = tb_way_wire_of(ways, TB_WAY_OUT, from_host, to_host),
-                                      .out_agent = tb_way_wire_of(ways, TB_WAY_OUT_AGENT, from_host, to_host),
-                                      .in = tb_way_wire_of(ways, TB_WAY_IN, from_host, to_host),
-                                      .in_agent = tb_way_wire_of(ways, TB_WAY_IN_AGENT, from_host, to_host)};
-}
-
 /* One for every two ranks of which one sends to the other. */
 static int streams_find(struct tb_simulator *m)
 {

@@ -315,11 +315,11 @@ uint64_t tb_simulator_work(struct tb_simulator *m, uint32_t rank, uint64_t now, 
 
 /* The path between two ranks; TB_SIMULATOR_NONE: they are on one host, or there is an error. */
 uint32_t tb_simulator_path(struct tb_simulator *m, uint32_t from_rank, uint32_t to_rank);
+/* The wires of the two hosts of ranks on a way from one to the other. */
+struct tb_simulator_ends tb_simulator_ends_of(const struct tb_simulator *m, uint32_t from, uint32_t to);
 
 /* ---- simulator_setup.c ------------------------------------------------------------------------------------------- */
 
-/* The wires of the two hosts of ranks on a way from one to the other. */
-struct tb_simulator_ends tb_simulator_ends_of(const struct tb_simulator *m, uint32_t from, uint32_t to);
 /* Everything for `run`; TB_ERR_LIMIT, TB_ERR_MISMATCH as tb_simulate. */
 int tb_simulator_fill(struct tb_simulator *m, struct tb_simulation *run);
 

@@ -469,9 +469,7 @@ static void short_next(struct tb_simulator *m, uint32_t index, uint64_t now)
 
 void tb_simulator_next(struct tb_simulator *m, uint32_t index, uint64_t now)
 {
-    if (index / 2 >= m->stream_count)
-        tb_simulator_cast_next(m, index / 2 - m->stream_count, now);
-    else if (index % 2 == 0)
+    if (index % 2 == 0)
         long_next(m, index / 2, now);
     else
         short_next(m, index / 2, now);
