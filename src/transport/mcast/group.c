@@ -139,11 +139,11 @@ uint16_t tb_mcast_group_piece(const struct tb_mcast_group *g)
     return g->piece;
 }
 
-/* The kernel counts the memory that a datagram takes. Network cards differ in how much that is: from a half to nearly
- * twice as much again as its bytes, and about a KiB besides. */
+/* The kernel counts the memory that a datagram takes, which differs between network cards: up to a page, or the next
+ * power of two, for what is a little longer than half of it, and its own notes besides. */
 uint32_t tb_mcast_group_holds(const struct tb_mcast_group *g)
 {
-    return tb_mcast_sockets_buffer(g->heard) / (2 * (g->piece + TB_DATAGRAM_BYTES) + 1024);
+    return tb_mcast_sockets_buffer(g->heard) / (2 * (g->piece + TB_DATAGRAM_BYTES) + 1536);
 }
 
 uint64_t tb_mcast_group_overflowed(const struct tb_mcast_group *g)
@@ -221,6 +221,10 @@ int tb_mcast_group_send(struct tb_mcast_group *g, const union tb_mcast_address *
         g->counters.sent_bytes += bytes;
         if (n < batch)
             rc = refused(g, error);
+    }
+    if (rc < 0 && done > 0) { /* the error is for the next call, which is worth it at once */
+        g->full = true;
+        g->crowded_until = tb_clock_now(g->config.clock);
     }
     return rc < 0 && done == 0 ? rc : (int)done;
 }

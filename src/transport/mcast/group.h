@@ -68,9 +68,9 @@ uint64_t tb_mcast_group_overflowed(const struct tb_mcast_group *g);
 const union tb_mcast_address *tb_mcast_group_own(const struct tb_mcast_group *g);
 
 /* Sends datagrams to one process, or to the group if `to` is NULL. Returns how many have left; their payloads are no
- * longer needed. If these are fewer than given, the kernel is full, and `writable` follows. TB_ERR_LIMIT: the first one
- * is longer than the interface takes, which may have changed: tb_mcast_group_piece says what it takes now.
- * TB_ERR_SYSTEM: nothing can be sent, as when the interface is down. */
+ * longer needed. If these are fewer than given, `writable` follows: the kernel is full, or the next one has an error,
+ * which is then told. TB_ERR_LIMIT: the first one is longer than the interface takes, which may have changed:
+ * tb_mcast_group_piece says what it takes now. TB_ERR_SYSTEM: nothing can be sent, as when the interface is down. */
 int tb_mcast_group_send(struct tb_mcast_group *g, const union tb_mcast_address *to,
                         const struct tb_mcast_datagram *datagrams, uint32_t count);
 

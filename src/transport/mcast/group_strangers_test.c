@@ -298,7 +298,7 @@ static void message_get(struct receiver *r, const uint8_t *message, const char *
                 tb_mcast_group_poll(b.group);
             assert_int_equal(counted(&b)->received, expected);
         }
-        for (uint64_t due; (due = tb_mcast_group_deadline(b.group)) < tb_clock_now_real() + 10000000;) {
+        while (tb_mcast_group_deadline(b.group) < tb_clock_now_real() + 10000000) {
             poll(NULL, 0, 1);
             tb_mcast_group_poll(b.group);
         }
