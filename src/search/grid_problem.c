@@ -23,9 +23,10 @@ static bool flows_up(enum tb_operation o)
     return o == TB_OPERATION_REDUCE || o == TB_OPERATION_GATHER;
 }
 
-/* Bytes of a message to or from a child. */
-static uint64_t message_bytes(const struct tb_grid_problem *p, uint32_t child)
+/* Bytes of a message; of blocks those of the child, which gets them or sends them up. */
+static uint64_t message_bytes(const struct tb_grid_problem *p, uint32_t from, uint32_t to)
 {
+    uint32_t child = flows_up(p->call.operation) ? from : to;
     bool blocks = p->call.operation == TB_OPERATION_GATHER || p->call.operation == TB_OPERATION_SCATTER;
     return p->call.elements * p->call.element_bytes * (blocks ? p->call.shape->hosts[child].rank_count : 1);
 }
@@ -36,9 +37,8 @@ static uint64_t message_bytes(const struct tb_grid_problem *p, uint32_t child)
 static uint64_t message_time(const struct tb_problem *problem, uint32_t from, uint32_t to, bool arrives)
 {
     struct tb_grid_problem *p = problem->context;
-    uint64_t bytes = message_bytes(p, to);
-    bool up = flows_up(problem->operation);
-    const struct tb_way *way = tb_ways_between(&p->ways, up ? to : from, up ? from : to);
+    uint64_t bytes = message_bytes(p, from, to);
+    const struct tb_way *way = tb_ways_between(&p->ways, from, to);
     if (way == NULL)
         return TB_COST_NEVER;
     const struct tb_cost_ends *ends = tb_way_ends(p->ways.table, way);

@@ -1,8 +1,7 @@
 /* The problem (search.h) of one call on a group of ranks of a described grid: nodes are the hosts of its shape,
  * clusters their innermost places. A forest is rated by simulation of all ranks' `planned` programs, as they would run,
  * on the ways of the cost table. Programs of hosts whose neighbours are those of the forest before are not made again.
- * Of operations whose data flows to the root, arrive and send are those of the message from `to` to `from`: searchers
- * see the tree from the root. Not part of the library that programs load. One thread at a time. */
+ * Not part of the library that programs load. One thread at a time. */
 #ifndef TB_SEARCH_GRID_PROBLEM_H
 #define TB_SEARCH_GRID_PROBLEM_H
 

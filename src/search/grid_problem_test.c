@@ -347,7 +347,7 @@ static void messages_cost_what_wires_say(void **state)
     near(down.problem.send(&down.problem, 0, 4), 1000000000000ull, 0.01, "send");
     near(down.problem.arrive(&down.problem, 0, 4), 1010000000000ull, 0.01, "arrive");
     near(down.problem.arrive(&down.problem, 4, 0), 2020000000000ull, 0.01, "arrive back");
-    near(up.problem.arrive(&up.problem, 0, 4), 2020000000000ull, 0.01, "arrive from a child");
+    near(up.problem.arrive(&up.problem, 4, 0), 2020000000000ull, 0.01, "arrive from a child");
     assert_true(down.problem.arrive(&down.problem, 1, 2) < 200000000000ull);
     tb_grid_problem_close(&down);
     tb_grid_problem_close(&up);
@@ -366,6 +366,33 @@ static void unfit(const struct tb_collective *call, const char *why)
     assert_int_equal(tb_grid_problem_library(&p, NULL, &choice), TB_OK);
     assert_true(bound.time > 0 && choice.best.time >= bound.time && choice.best.time != TB_COST_NEVER);
     tb_grid_problem_close(&p);
+}
+
+/* Data that flows to the root takes the links in that direction: three sites of which each two are joined by a link
+ * that is fast one way and slow the other, so that a broadcast goes round one way, and a reduction the other. */
+static void trees_follow_the_direction_of_data(void **state)
+{
+    static const char text[] = "clusters:\n" SITE("a") SITE("b")
+        SITE("c") "links:\n"
+                  "- {from: a, to: b, bandwidth: 50, latency: 1}\n- {from: b, to: a, bandwidth: 5}\n"
+                  "- {from: b, to: c, bandwidth: 50, latency: 1}\n- {from: c, to: b, bandwidth: 5}\n"
+                  "- {from: c, to: a, bandwidth: 50, latency: 1}\n- {from: a, to: c, bandwidth: 5}\n";
+    static const enum tb_operation operations[] = {TB_OPERATION_BCAST, TB_OPERATION_REDUCE};
+    struct network n;
+    network_open(&n, text, NULL, 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct tb_collective c = call_of(&n, operations[i], 1000000, 0);
+        struct tb_grid_problem p;
+        struct tb_search_result lpbf;
+        assert_int_equal(tb_grid_problem_open(&p, &c), TB_OK);
+        assert_int_equal(tb_search(&p.problem, TB_SEARCH_LPBF, &(struct tb_search_wish){0}, &lpbf), TB_OK);
+        const uint32_t *parents = lpbf.forest->parents;
+        assert_true(parents[i == 0 ? 4 : 8] < 4); /* the second site is entered from the first, the third from that */
+        assert_int_equal(parents[i == 0 ? 8 : 4] / 4, i == 0 ? 1 : 2);
+        tb_forest_close(lpbf.forest);
+        tb_grid_problem_close(&p);
+    }
+    network_close(&n);
 }
 
 static void refusals(void **state)
@@ -425,6 +452,7 @@ int main(void)
                                        cmocka_unit_test(programs_are_kept),
                                        cmocka_unit_test(library_is_simulated),
                                        cmocka_unit_test(messages_cost_what_wires_say),
+                                       cmocka_unit_test(trees_follow_the_direction_of_data),
                                        cmocka_unit_test(bound_of_many_places),
                                        cmocka_unit_test(rough_bounds_are_below),
                                        cmocka_unit_test(refusals)};
