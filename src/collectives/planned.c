@@ -33,7 +33,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 }
 
 /* Each tree has pieces that follow each other. A whole share is one message; and where there are few messages they are
- * cut into several pieces, so that shares are as the forest says. */
+ * cut into several pieces, so that shares are as the forest says. None of them is empty. */
 static void pieces_deal(struct tb_planned *p)
 {
     const struct tb_forest *f = p->call->forest;
@@ -51,6 +51,10 @@ static void pieces_deal(struct tb_planned *p)
         p->join = (uint32_t)(join < most ? join : most > 0 ? most : 1);
     }
     p->pieces *= p->join;
+    if (cut.elements > 0) {
+        uint64_t each = (cut.elements + p->pieces - 1) / p->pieces;
+        p->pieces = (uint32_t)((cut.elements + each - 1) / each);
+    }
     for (uint32_t i = 0; i < f->trees; i++) {
         p->low[i] = (uint32_t)((p->pieces * before + all / 2) / all);
         before += f->shares[i];

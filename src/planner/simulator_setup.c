@@ -127,13 +127,28 @@ static int streams_find(struct tb_simulator *m)
 
 /* ---- all steps --------------------------------------------------------------------------------------------------- */
 
+/* How many items of a step there are but for those at its end that are empty, where a message has fewer bytes than
+ * would fill all pieces: of these nothing is sent, and nobody waits for them. */
+static uint32_t items_count(const struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t)
+{
+    uint32_t items = t->items;
+    uint64_t each = p->pieces > 0 ? (m->data.bytes + p->pieces - 1) / p->pieces : 0;
+    if (t->kind == TB_STEP_COMPOSITE || m->data.blocks || t->upto || t->slice.count == 0 ||
+        each * (p->pieces - (uint64_t)1) < m->data.bytes) /* not even the last piece is empty */
+        return items;
+    while (items > 1 && tb_item_bytes(&m->data, p, t, items - 1) == 0)
+        items--;
+    return items;
+}
+
 /* Bytes of all items of a step but the last; 0: they differ, or may. Pieces in order get shorter only towards the end
  * of the message, and blocks without parts are all as long. */
-static uint32_t items_each(const struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t)
+static uint32_t items_each(const struct tb_simulator *m, const struct tb_program *p, const struct tb_step *t,
+                           uint32_t items)
 {
     bool like = (t->kind == TB_STEP_SEND || t->kind == TB_STEP_RECEIVE) && t->other.count > 0;
     const struct tb_slice *s = like ? &t->other : &t->slice;
-    if (t->items < 3 || t->kind == TB_STEP_COMPOSITE)
+    if (items < 3 || t->kind == TB_STEP_COMPOSITE)
         return 0;
     bool alike = m->data.blocks
                      ? p->parts == 1
@@ -141,7 +156,7 @@ static uint32_t items_each(const struct tb_simulator *m, const struct tb_program
     if (s->count == 0 || (!alike && s->symbol != TB_SYMBOL_SIZES))
         return 0;
     uint64_t bytes = tb_item_bytes(&m->data, p, t, 0);
-    return bytes <= UINT32_MAX && bytes == tb_item_bytes(&m->data, p, t, t->items - 2) ? (uint32_t)bytes : 0;
+    return bytes <= UINT32_MAX && bytes == tb_item_bytes(&m->data, p, t, items - 2) ? (uint32_t)bytes : 0;
 }
 
 /* What a step comes after, from *at on; `first` is the first step of its rank. */
@@ -169,15 +184,16 @@ static int steps_fill(struct tb_simulator *m)
         m->finished += p->step_count == 0;
         for (uint32_t i = 0; i < p->step_count; i++) {
             const struct tb_step *t = &p->steps[i];
+            const uint32_t items = items_count(m, p, t);
             bool receives = t->kind == TB_STEP_RECEIVE, message = receives || t->kind == TB_STEP_SEND;
             if (message && (t->peer >= m->ranks || t->group != 0))
                 return TB_ERR_MISMATCH;
             m->steps[at] = (struct tb_simulator_step){.about = t,
                                                       .after = after_fill(m, p, t, m->firsts[rank], &after),
-                                                      .each = items_each(m, p, t),
+                                                      .each = items_each(m, p, t, items),
                                                       .rank = rank & (STEPS_LIMIT - 1),
                                                       .kind = t->kind & 7u,
-                                                      .items = t->items,
+                                                      .items = items,
                                                       .window = t->window,
                                                       .path = TB_SIMULATOR_NONE,
                                                       .blocker = TB_SIMULATOR_NONE,
