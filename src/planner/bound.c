@@ -1,5 +1,5 @@
 #include "planner/bound.h"
-#include "planner/bound_state.h"
+#include "planner/bound_cut.h"
 #include "planner/item_bytes.h"
 
 #define RANK_LOOK 16u /* so many ranks are counted in the time of a look at a way */
@@ -173,6 +173,23 @@ static void paths_look(const struct tb_bound_state *s, const struct tb_collectiv
 
 /* ---- cuts -------------------------------------------------------------------------------------------------------- */
 
+/* Of what everyone inside of a place must get: a host there gets it no faster than it comes, nor than the host can. The
+ * same of what everyone inside has. */
+static void inside_look(struct tb_bound_state *s, const struct tb_bound_cut *cut, struct tb_bound *b)
+{
+    for (uint32_t i = 0; i < s->spot_count && s->error == TB_OK; i++) {
+        uint32_t place = s->shape->hosts[s->spots[i].host].place;
+        if (place < cut->place || place >= s->shape->places[cut->place].end)
+            continue;
+        struct tb_bound_cut one = *cut;
+        one.inside = (struct tb_bound_side){.only = i};
+        one.rate = tb_bound_host_rate(s, s->spots[i].host, cut->in, &one.spent);
+        uint64_t latency, time = one.rate > 0 ? tb_bound_cut_time(s, &one, &latency) : 0;
+        if (time > 0)
+            bound_raise(b, time, latency, s->spots[i].host, TB_BOUND_NONE);
+    }
+}
+
 /* One direction across a boundary. */
 static void side_look(struct tb_bound_state *s, const struct tb_collective *c, const struct part *p,
                       struct tb_bound_cut cut, struct tb_bound *b)
@@ -187,6 +204,8 @@ static void side_look(struct tb_bound_state *s, const struct tb_collective *c, c
     cut.bytes = cut.in ? part_in(c, bytes, p, &cut) : part_out(c, bytes, p, &cut);
     uint64_t time = tb_bound_cut_time(s, &cut, &latency);
     bound_raise(b, time, latency, cut.host, cut.place);
+    if (s->thorough && cut.place != TB_BOUND_NONE && cut.inside.all && cut.bytes > 0)
+        inside_look(s, &cut, b);
 }
 
 static void part_look(struct tb_bound_state *s, const struct tb_collective *c, const struct part *p, uint32_t host,
@@ -306,6 +325,7 @@ int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, ui
     if (c->inter || nothing || operation_reach(c->operation) == REACH_NONE)
         return TB_OK;
     int error = tb_bound_state_open(&s, ways, limit);
+    s.thorough = limit >= TB_BOUND_THOROUGH;
     if (error == TB_OK && s.spot_count > 0) {
         /* Between places there is mostly less to pass by than into a host, so these come first where not all can be
          * looked at. */

@@ -11,6 +11,8 @@
 #include "collectives/collectives.h"
 
 #define TB_BOUND_NONE UINT32_MAX
+#define TB_BOUND_THOROUGH                                                                                              \
+    (1u << 24) /* looks from which on it is also found out what hosts get of what comes near them */
 
 struct tb_bound {
     uint64_t time;    /* ps */

@@ -6,9 +6,6 @@
 #define VARIANTS  8u  /* hosts of a spot that are looked at where ways differ by the gateways that they use */
 #define FAR_LOOK  16u /* so many sums of distances take the time of a look at a way */
 #define SPOT_LOOK 64u /* so many comparisons of hosts do */
-#define PS_PER_S  1000000000000u
-#define RATE_MOST (1ull << 50) /* bytes a second that count */
-#define RATE_FAR  UINT64_MAX   /* of what has no limit */
 
 /* ---- spots ------------------------------------------------------------------------------------------------------- */
 
@@ -62,31 +59,21 @@ static bool spots_find(struct tb_bound_state *s)
 
 /* ---- how far ----------------------------------------------------------------------------------------------------- */
 
-/* Pairs of hosts of two spots whose ways may differ. */
-struct pairs {
-    uint32_t from, to; /* spots */
-    uint32_t only;     /* the one host of the second that counts; TB_BOUND_NONE: all */
-    uint32_t count;    /* all that are looked at */
-    uint32_t at;
-    bool alike; /* no gateways are dealt out, either way: one stands for all */
-};
-
-static struct pairs pairs_of(struct tb_bound_state *s, uint32_t from, uint32_t to, uint32_t only)
+struct tb_bound_pairs tb_bound_pairs_of(struct tb_bound_state *s, uint32_t from, uint32_t to, uint32_t only)
 {
     const struct tb_bound_spot *p = &s->spots[from], *q = &s->spots[to];
     uint32_t there = tb_ways_variants(s->ways, p->host, q->host), back = tb_ways_variants(s->ways, q->host, p->host);
     if (there == 0 || back == 0)
         s->error = TB_ERR_MEMORY;
     uint32_t rows = p->hosts < VARIANTS ? p->hosts : VARIANTS, columns = q->hosts < VARIANTS ? q->hosts : VARIANTS;
-    return (struct pairs){.from = from,
-                          .to = to,
-                          .only = only,
-                          .count = only == TB_BOUND_NONE ? rows * columns : rows,
-                          .alike = there == 1 && back == 1};
+    return (struct tb_bound_pairs){.from = from,
+                                   .to = to,
+                                   .only = only,
+                                   .count = only == TB_BOUND_NONE ? rows * columns : rows,
+                                   .alike = there == 1 && back == 1};
 }
 
-/* The next one. False: there is none, or an error. */
-static bool pairs_next(struct tb_bound_state *s, struct pairs *pairs, uint32_t *a, uint32_t *b)
+bool tb_bound_pairs_next(struct tb_bound_state *s, struct tb_bound_pairs *pairs, uint32_t *a, uint32_t *b)
 {
     uint32_t hosts = s->spots[pairs->to].hosts, columns = hosts < VARIANTS ? hosts : VARIANTS;
     columns = pairs->only == TB_BOUND_NONE ? columns : 1;
@@ -116,7 +103,8 @@ static void far_find(struct tb_bound_state *s)
     for (uint32_t from = 0; from < n; from++)
         for (uint32_t to = 0; to < n; to++) {
             uint64_t least = TB_COST_NEVER;
-            for (struct pairs pairs = pairs_of(s, from, to, TB_BOUND_NONE); pairs_next(s, &pairs, &a, &b);) {
+            for (struct tb_bound_pairs pairs = tb_bound_pairs_of(s, from, to, TB_BOUND_NONE);
+                 tb_bound_pairs_next(s, &pairs, &a, &b);) {
                 const struct tb_way *way = tb_ways_between(s->ways, a, b);
                 uint64_t cost = way != NULL ? way_cost(s, way) : 0;
                 s->error = way != NULL ? TB_OK : TB_ERR_MEMORY;
@@ -142,40 +130,9 @@ static void far_find(struct tb_bound_state *s)
         }
 }
 
-/* ---- wires ------------------------------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-/* Bytes a second that a wire passes at most, in messages of whatever length. */
-static uint64_t wire_rate(const struct tb_cost_table *table, const struct tb_wire *wire)
-{
-    const uint64_t much = 1ull << 30;
-    uint64_t time = TB_COST_NEVER;
-    if (wire->curve == TB_COST_NONE) {
-        time = tb_wire_time(table, wire, much) - tb_wire_time(table, wire, 0);
-    } else {
-        const struct tb_cost_curve *curve = &table->curves[wire->curve];
-        uint64_t slope = tb_cost_at(curve, 2 * much) - tb_cost_at(curve, much);
-        time = slope;
-        for (uint32_t i = 1; i < curve->count; i++) {
-            unsigned __int128 all = (unsigned __int128)curve->points[i].time * much / curve->points[i].bytes;
-            time = all < time ? (uint64_t)all : time;
-        }
-    }
-    unsigned __int128 rate = time > 0 ? (unsigned __int128)much * PS_PER_S / time + 1 : RATE_FAR;
-    return rate > RATE_FAR ? RATE_FAR : (uint64_t)rate;
-}
-
-/* Where a wire's mark is: wires by their number, ports of the ends by their spots. */
-static struct tb_bound_mark *mark_of(const struct tb_bound_state *s, uint32_t wire, uint32_t from, uint32_t to)
-{
-    if (wire == TB_WAY_OUT || wire == TB_WAY_OUT_AGENT)
-        return &s->taken[2 * from];
-    if (wire == TB_WAY_IN || wire == TB_WAY_IN_AGENT)
-        return &s->taken[2 * to + 1];
-    return &s->taken[2 * s->spot_count + wire];
-}
-
-/* Ways that were found meanwhile may have brought wires. */
-static bool marks_grow(struct tb_bound_state *s)
+bool tb_bound_marks_grow(struct tb_bound_state *s)
 {
     uint32_t need = 2 * s->spot_count + s->ways->wire_count;
     if (need <= s->taken_room)
@@ -190,347 +147,6 @@ static bool marks_grow(struct tb_bound_state *s)
     s->taken_room = need;
     return true;
 }
-
-/* A wire of a way, and how far behind its beginning it is. */
-struct crossing {
-    uint32_t code;
-    const struct tb_wire *wire;
-    uint64_t before, behind; /* latency */
-    uint32_t worth;          /* how well it stands for the boundary */
-    bool known;              /* it has been counted before */
-};
-
-/* That of the place itself, or of one in it that all who go there pass, rather than those of others. */
-static uint32_t uplink_worth(const struct tb_bound_state *s, const struct tb_bound_cut *cut,
-                             const struct tb_wire_use *use)
-{
-    if (cut->place == TB_BOUND_NONE)
-        return 5;
-    uint32_t place = s->shape->places[cut->place].place, end = s->ways->table->places[place].end;
-    bool within = use->a > place && use->a < end && (use->role == TB_ROLE_DOWN) == cut->in;
-    return use->a == place ? 8 : within ? 7 : 5;
-}
-
-static uint32_t wire_worth(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t code)
-{
-    if (code == TB_WAY_OUT_AGENT || code == TB_WAY_IN_AGENT)
-        return 0;
-    if (code == TB_WAY_OUT || code == TB_WAY_IN)
-        return cut->host != TB_BOUND_NONE && (code == TB_WAY_IN) == cut->in ? 9 : 1;
-    const struct tb_wire_use *use = &s->ways->wires[code].use;
-    switch (use->role) {
-    case TB_ROLE_AGENT:
-        return 0;
-    case TB_ROLE_UP:
-    case TB_ROLE_DOWN:
-        return uplink_worth(s, cut, use);
-    case TB_ROLE_LINK:
-    case TB_ROLE_WIDE:
-        return 6;
-    case TB_ROLE_HUB:
-        return cut->host != TB_BOUND_NONE ? 7 : 4;
-    default:
-        return 1;
-    }
-}
-
-/* The wire of a way that stands for the boundary: one that was counted before, or the best one. False: nothing limits
- * it. */
-static bool way_cross(const struct tb_bound_state *s, const struct tb_bound_cut *cut, const struct tb_way *way,
-                      uint32_t from, uint32_t to, struct crossing *best)
-{
-    uint64_t before = 0;
-    bool found = false;
-    for (uint32_t h = 0; h < way->hop_count; h++) {
-        const struct tb_way_hop *hop = &s->ways->hops[way->first_hop + h];
-        for (uint32_t i = 0; i < hop->wire_count; i++) {
-            struct crossing c = {.code = s->ways->list[hop->first_wire + i]};
-            uint32_t number = tb_way_wire(s->ways, hop, i, s->spots[from].host, s->spots[to].host);
-            c.wire = s->ways->wires[number].wire;
-            c.before = i > 0 ? tb_cost_add(before, hop->latency) : before;
-            if (way->agents > 0 && h + i > 0) /* the sender's agent, and those that have passed it on */
-                c.before = tb_cost_add(c.before, (h + 1) * s->ways->table->head->constants.agent_latency);
-            c.behind = way->latency > c.before ? way->latency - c.before : 0;
-            c.worth = wire_worth(s, cut, c.code);
-            c.known = mark_of(s, c.code, from, to)->search == s->search;
-            if (c.worth > 0 &&
-                (!found || (c.known && !best->known) || (c.known == best->known && c.worth > best->worth))) {
-                *best = c;
-                found = true;
-            }
-        }
-        before = tb_cost_add(before, hop->latency);
-    }
-    return found;
-}
-
-/* ---- cuts -------------------------------------------------------------------------------------------------------- */
-
-/* A way across the boundary, and the wire that stands for it there. */
-struct passage {
-    uint32_t from, to; /* spots */
-    const struct tb_way *way;
-    struct crossing wire;
-    bool limited; /* there is such a wire */
-};
-
-/* False: there is no memory. */
-static bool passage_find(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t from, uint32_t to,
-                         const uint32_t hosts[2], struct passage *p)
-{
-    *p = (struct passage){.from = from, .to = to, .way = tb_ways_between(s->ways, hosts[0], hosts[1])};
-    if (p->way == NULL || !marks_grow(s)) {
-        s->error = TB_ERR_MEMORY;
-        return false;
-    }
-    p->limited = way_cross(s, cut, p->way, from, to, &p->wire);
-    return true;
-}
-
-/* The first look: counts the wire, once, and how far the boundary is from the two ends. */
-static void passage_count(struct tb_bound_state *s, const struct tb_bound_cut *cut, const struct passage *p)
-{
-    const struct crossing *c = &p->wire;
-    uint32_t outside = cut->in ? p->from : p->to, inside = cut->in ? p->to : p->from;
-    uint64_t outer = cut->in ? c->before : c->behind, inner = cut->in ? c->behind : c->before;
-    if (p->limited && !c->known) {
-        bool port = c->code == TB_WAY_OUT || c->code == TB_WAY_IN;
-        uint32_t spot = c->code == TB_WAY_OUT ? p->from : p->to;
-        bool own = cut->host != TB_BOUND_NONE && (c->code == TB_WAY_IN) == cut->in;
-        uint64_t rate = wire_rate(s->ways->table, c->wire), all;
-        bool far = __builtin_mul_overflow(rate, !port || own ? 1ull : s->spots[spot].hosts, &all) || all > RATE_MOST;
-        *mark_of(s, c->code, p->from, p->to) = (struct tb_bound_mark){s->search, s->entrance_count};
-        s->entrances[s->entrance_count++] =
-            (struct tb_bound_entrance){far ? RATE_FAR : all, TB_COST_NEVER, TB_COST_NEVER, TB_COST_NEVER, 0};
-    }
-    uint64_t *near = s->near + (outside == inside ? s->spot_count : 0); /* the other hosts of a spot that is cut */
-    near[outside] = outer < near[outside] ? outer : near[outside];
-    s->near[inside] = inner < s->near[inside] ? inner : s->near[inside];
-}
-
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* The second look: when the first byte can have come to the wire from who has it, and how long before the end the last
- * one must have left it for who must get it. Bytes that differ may differ in their ways. */
-static void passage_reach(struct tb_bound_state *s, const struct tb_bound_cut *cut, const struct passage *p,
-                          uint32_t giver, uint32_t taker)
-{
-    const struct tb_cost_ends *ends = tb_way_ends(s->ways->table, p->way);
-    uint64_t before = tb_cost_add(p->wire.before, tb_cost_at(&ends->send, 0)), behind = tb_cost_at(&ends->receive, 0);
-    behind = tb_cost_add(behind, p->limited ? p->wire.behind : p->way->latency);
-    if (giver != TB_BOUND_NONE)
-        before = tb_cost_add(before, tb_bound_far(s, giver, p->from));
-    if (taker != TB_BOUND_NONE)
-        behind = tb_cost_add(behind, tb_bound_far(s, p->to, taker));
-    struct tb_bound_entrance *e = &s->entrances[p->limited ? mark_of(s, p->wire.code, p->from, p->to)->entrance : 0];
-    e->before = lesser(before, e->before);
-    e->behind = lesser(behind, e->behind);
-    if (cut->groups > 0)
-        e->apart = lesser(tb_cost_add(cut->in ? before : behind, s->aside[cut->in ? p->from : p->to]), e->apart);
-}
-
-/* Which groups the spots outside are in, and how far each is from those of others. */
-static void groups_find(struct tb_bound_state *s, const struct tb_bound_cut *cut)
-{
-    const struct tb_shape_place *places = s->shape->places;
-    for (uint32_t i = 0; i < s->spot_count; i++) {
-        uint32_t place = s->shape->hosts[s->spots[i].host].place;
-        while (place != TB_PLACE_NONE && places[place].parent != places[cut->place].parent)
-            place = places[place].parent;
-        s->group[i] = place != TB_PLACE_NONE && !s->inside[i] ? place : TB_BOUND_NONE;
-    }
-    for (uint32_t i = 0; i < s->spot_count; i++) {
-        s->aside[i] = TB_COST_NEVER;
-        for (uint32_t k = 0; k < s->spot_count; k++)
-            if (s->group[k] != TB_BOUND_NONE && s->group[k] != s->group[i])
-                s->aside[i] = lesser(cut->in ? tb_bound_far(s, k, i) : tb_bound_far(s, i, k), s->aside[i]);
-    }
-}
-
-/* Which spots are inside, wholly or in part. */
-static void cut_mark(struct tb_bound_state *s, const struct tb_bound_cut *cut)
-{
-    const struct tb_group_shape *shape = s->shape;
-    for (uint32_t i = 0; i < s->spot_count; i++) {
-        uint32_t place = shape->hosts[s->spots[i].host].place;
-        s->inside[i] = cut->host != TB_BOUND_NONE ? s->spot_of[cut->host] == i
-                                                  : place >= cut->place && place < shape->places[cut->place].end;
-        s->near[i] = s->near[s->spot_count + i] = TB_COST_NEVER;
-    }
-}
-
-/* Of one side, where everyone has to do with everything, who is farthest from the boundary. */
-static uint32_t side_farthest(const struct tb_bound_state *s, bool inside, bool away)
-{
-    uint64_t most = 0;
-    uint32_t farthest = TB_BOUND_NONE;
-    for (uint32_t j = 0; j < s->spot_count; j++) {
-        uint64_t least = TB_COST_NEVER;
-        bool beside = !inside && s->near[s->spot_count + j] != TB_COST_NEVER;
-        if (s->inside[j] != inside && !beside)
-            continue;
-        for (uint32_t i = 0; i < s->spot_count; i++) {
-            uint64_t far = away ? tb_bound_far(s, i, j) : tb_bound_far(s, j, i), near = s->near[i];
-            if (!inside && s->inside[i])
-                near = s->near[s->spot_count + i];
-            else if (s->inside[i] != inside)
-                near = TB_COST_NEVER;
-            uint64_t by = tb_cost_add(near, far);
-            least = by < least ? by : least;
-        }
-        if (farthest == TB_BOUND_NONE || least > most) {
-            farthest = j;
-            most = least;
-        }
-    }
-    return farthest;
-}
-
-static uint32_t side_who(const struct tb_bound_state *s, const struct tb_bound_side *side, bool inside, bool away)
-{
-    return side->all ? side_farthest(s, inside, away) : side->only;
-}
-
-/* All ways across the boundary, the inner end of which may be a single host among others: to be counted, or, with
- * `reach`, to be gone by from the one end to the other. */
-static void cut_walk(struct tb_bound_state *s, const struct tb_bound_cut *cut, bool reach, uint32_t giver,
-                     uint32_t taker)
-{
-    uint32_t a, b;
-    for (uint32_t o = 0; o < s->spot_count; o++)
-        for (uint32_t i = 0; i < s->spot_count; i++) {
-            bool beside = o == i && cut->host != TB_BOUND_NONE && s->spots[i].hosts > 1;
-            if (!s->inside[i] || (s->inside[o] && !beside))
-                continue;
-            for (struct pairs pairs = pairs_of(s, o, i, cut->host); pairs_next(s, &pairs, &a, &b);) {
-                struct passage p;
-                if (!passage_find(s, cut, cut->in ? o : i, cut->in ? i : o,
-                                  (const uint32_t[2]){cut->in ? a : b, cut->in ? b : a}, &p))
-                    continue;
-                if (reach)
-                    passage_reach(s, cut, &p, giver, taker);
-                else
-                    passage_count(s, cut, &p);
-            }
-        }
-}
-
-static int entrance_order(const void *a, const void *b)
-{
-    uint64_t x = ((const struct tb_bound_entrance *)a)->latency, y = ((const struct tb_bound_entrance *)b)->latency;
-    return (x > y) - (x < y);
-}
-
-/* The least time in which all entrances together pass so many bytes, each from its own latency on. */
-static uint64_t entrances_time(struct tb_bound_state *s, uint64_t bytes)
-{
-    struct tb_bound_entrance *e = s->entrances;
-    unsigned __int128 rate = 0, moved = (unsigned __int128)bytes * PS_PER_S, time = TB_COST_NEVER;
-    for (uint32_t i = 0; i < s->entrance_count; i++)
-        e[i].latency = tb_cost_add(e[i].before, e[i].behind);
-    qsort(e, s->entrance_count, sizeof *e, entrance_order);
-    for (uint32_t i = 0; i < s->entrance_count && e[i].latency < time; i++) {
-        if (e[i].rate == RATE_FAR)
-            return e[i].latency;
-        rate += e[i].rate;
-        moved += (unsigned __int128)e[i].rate * e[i].latency;
-        time = moved / rate;
-    }
-    return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
-}
-
-/* All wires by which something passes the boundary, and from when on and until when. */
-static void entrances_find(struct tb_bound_state *s, const struct tb_bound_cut *cut)
-{
-    s->search++;
-    /* The first stands for ways that nothing limits. */
-    s->entrances[0] = (struct tb_bound_entrance){RATE_FAR, TB_COST_NEVER, TB_COST_NEVER, TB_COST_NEVER, 0};
-    s->entrance_count = 1;
-    cut_mark(s, cut);
-    if (cut->groups > 0)
-        groups_find(s, cut);
-    cut_walk(s, cut, false, TB_BOUND_NONE, TB_BOUND_NONE);
-    uint32_t outside = side_who(s, &cut->outside, false, !cut->in), inside = side_who(s, &cut->inside, true, cut->in);
-    cut_walk(s, cut, true, cut->in ? outside : inside, cut->in ? inside : outside);
-}
-
-/* Of what leaves the root's place for several groups, a byte either leaves it once for each of them, or gets to one of
- * them by way of another, and has left it earlier by what lies between the two. If of all bytes the part x leaves k
- * times, k x + (1 - x) must pass until the end, and 1 - x early enough: together no more than if one in k parts of each
- * wire could be used until the end, and the others only so long. A reduction is the same in the other direction. */
-static void entrances_part(struct tb_bound_state *s, const struct tb_bound_cut *cut)
-{
-    uint32_t count = s->entrance_count;
-    for (uint32_t i = 0; cut->groups > 1 && i < count; i++) {
-        struct tb_bound_entrance *e = &s->entrances[i], *early = &s->entrances[s->entrance_count];
-        if (e->rate == RATE_FAR)
-            continue;
-        *early = *e;
-        *(cut->in ? &early->before : &early->behind) = e->apart;
-        early->rate -= e->rate / cut->groups;
-        e->rate = e->rate / cut->groups + 1;
-        s->entrance_count++;
-    }
-}
-
-static uint64_t bound_time(struct tb_bound_state *s, uint64_t bytes, uint64_t *latency)
-{
-    uint64_t time = entrances_time(s, bytes);
-    if (s->error != TB_OK || time == TB_COST_NEVER)
-        return 0;
-    *latency = s->entrances[0].latency;
-    return time;
-}
-
-uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency)
-{
-    *latency = 0;
-    if (cut->bytes == 0)
-        return 0;
-    entrances_find(s, cut);
-    entrances_part(s, cut);
-    return bound_time(s, cut->bytes, latency);
-}
-
-uint64_t tb_bound_children_time(struct tb_bound_state *s, uint32_t parent, uint64_t bytes, uint64_t *latency)
-{
-    const struct tb_shape_place *places = s->shape->places;
-    struct tb_bound_entrance *all = NULL;
-    uint32_t count = 0;
-    *latency = 0;
-    for (uint32_t i = parent + 1; i < places[parent].end && s->error == TB_OK; i = places[i].end) {
-        const struct tb_bound_cut cut = {.host = TB_BOUND_NONE,
-                                         .place = i,
-                                         .in = true,
-                                         .bytes = bytes,
-                                         .inside.only = TB_BOUND_NONE,
-                                         .outside.only = TB_BOUND_NONE};
-        entrances_find(s, &cut);
-        struct tb_bound_entrance *more = realloc(all, (count + (size_t)s->entrance_count) * sizeof *all);
-        if (more == NULL) {
-            s->error = TB_ERR_MEMORY;
-            break;
-        }
-        all = more;
-        memcpy(all + count, s->entrances, s->entrance_count * sizeof *all);
-        count += s->entrance_count;
-    }
-    struct tb_bound_entrance *mine = s->entrances;
-    uint64_t time = 0;
-    if (s->error == TB_OK && count > 0) {
-        s->entrances = all;
-        s->entrance_count = count;
-        time = bound_time(s, bytes, latency);
-        s->entrances = mine;
-    }
-    free(all);
-    return time;
-}
-
-/* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t limit)
 {
@@ -558,7 +174,7 @@ int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t
     if (s->far == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
     far_find(s);
-    if (s->error == TB_OK && !marks_grow(s))
+    if (s->error == TB_OK && !tb_bound_marks_grow(s))
         return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
     return s->error;
 }

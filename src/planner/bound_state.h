@@ -1,5 +1,5 @@
-/* What the bound is computed of, private to this folder: the spots of a group, how far they are from each other, and
- * what passes into and out of parts of it. Lives for one call of tb_bound_find. */
+/* What the bound is computed of, private to this folder: the spots of a group, and how far they are from each other.
+ * Lives for one call of tb_bound_find. */
 #ifndef TB_PLANNER_BOUND_STATE_H
 #define TB_PLANNER_BOUND_STATE_H
 
@@ -45,33 +45,30 @@ struct tb_bound_state {
     struct tb_bound_mark *taken; /* two for the ports of each spot, then by wire */
     struct tb_bound_entrance *entrances;
     uint32_t taken_room, entrance_count, search;
+    bool thorough;  /* there is time to look at hosts and the places around them together */
+    uint64_t spent; /* on a message by a rank, at most, of those that pass the boundary */
     uint64_t looks; /* at ways, and what takes as long, so far */
     int error;
-};
-
-/* Who on one side of a boundary has, or must get, what passes it: anybody, unless it is said. */
-struct tb_bound_side {
-    bool all;      /* each rank all of it */
-    uint32_t only; /* or those of one spot; TB_BOUND_NONE */
-};
-
-/* A part of the group, and what must pass between it and the rest. */
-struct tb_bound_cut {
-    uint32_t host;  /* it is one host; TB_BOUND_NONE */
-    uint32_t place; /* or a place */
-    bool in;        /* into it; else out of it */
-    uint64_t bytes;
-    struct tb_bound_side inside, outside;
-    uint32_t groups; /* of the places beside it each must get all of it, or give to all of it; 0: nothing of that */
 };
 
 /* Close it also after an error. Without spots if there are too many, or they take more than `limit` looks. */
 int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t limit);
 void tb_bound_state_close(struct tb_bound_state *s);
-/* How long it takes at least; *latency is the part without load. */
-uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency);
-/* The same for what must pass into the places that are the parts of one, whichever of them. */
-uint64_t tb_bound_children_time(struct tb_bound_state *s, uint32_t parent, uint64_t bytes, uint64_t *latency);
+/* Ways that were found meanwhile may have brought wires; marks and entrances for them. False: there is no memory. */
+bool tb_bound_marks_grow(struct tb_bound_state *s);
+
+/* Pairs of hosts of two spots whose ways may differ. */
+struct tb_bound_pairs {
+    uint32_t from, to; /* spots */
+    uint32_t only;     /* the one host of the second that counts; TB_BOUND_NONE: all */
+    uint32_t count;    /* all that are looked at */
+    uint32_t at;
+    bool alike; /* no gateways are dealt out, either way: one stands for all */
+};
+
+struct tb_bound_pairs tb_bound_pairs_of(struct tb_bound_state *s, uint32_t from, uint32_t to, uint32_t only);
+/* The next one. False: there is none, or an error. */
+bool tb_bound_pairs_next(struct tb_bound_state *s, struct tb_bound_pairs *pairs, uint32_t *a, uint32_t *b);
 
 /* The spot at the other end of the longest way that counts; they may be the same. */
 static inline uint64_t tb_bound_far(const struct tb_bound_state *s, uint32_t from, uint32_t to)

@@ -160,6 +160,33 @@ static void a_mesh_by_hand(void **state)
     network_close(&n);
 }
 
+/* A host of c gets at most what its port lets in, 100 Mbit/s, but before the fast way by b has brought anything only
+ * what the slow straight link does, 10 Mbit/s: what it could have got then is lost. */
+static void a_port_behind_links_by_hand(void **state)
+{
+    struct network n;
+    network_open(&n,
+                 "clusters:\n- {name: a, hosts: \"a[1-2]\", " FAST "}\n- {name: b, hosts: \"b[1-2]\", " FAST "}\n"
+                 "- {name: c, hosts: \"c[1-2]\", " NET "}\n"
+                 "links:\n- {from: a, to: b, bandwidth: 900, latency: 40}\n"
+                 "- {from: b, to: c, bandwidth: 900, latency: 40}\n"
+                 "- {from: a, to: c, bandwidth: 10, latency: 1}\n",
+                 NULL, 1);
+    const uint64_t m = 10000000;
+    const struct tb_way *straight = tb_ways_between(&n.ways, 0, 4);
+    const struct tb_cost_ends *ends = tb_way_ends(&n.table, straight);
+    uint64_t spent = tb_cost_at(&ends->send, 0) + tb_cost_at(&ends->receive, 0);
+    uint64_t early = straight->latency + spent, none = by_hand(&n, TB_ENDS_TCP, 0, 0, 0);
+    uint64_t late = tb_ways_between(&n.ways, 0, 2)->latency + tb_ways_between(&n.ways, 2, 4)->latency + 2 * spent;
+    uint64_t port = by_hand(&n, TB_ENDS_TCP, 0, m, 100) - none;
+    /* All of it at 100 Mbit/s from `late` on, but for a tenth of that rate from `early` on. */
+    uint64_t wanted = late + port - (late - early) / 10;
+    assert_true(wanted > 870000000000u && wanted < 940000000000u);
+    assert_near(bound_of(&n, TB_OPERATION_BCAST, m, 0), wanted);
+    assert_near(bound_of(&n, TB_OPERATION_REDUCE, m, 0), wanted);
+    network_close(&n);
+}
+
 /* A call without data ends at once; what its ranks do not know is taken for what is assumed. */
 static void nothing_by_hand(void **state)
 {
@@ -272,6 +299,7 @@ int main(void)
         cmocka_unit_test(a_hub_by_hand),
         cmocka_unit_test(others_may_pass_things_on),
         cmocka_unit_test(a_mesh_by_hand),
+        cmocka_unit_test(a_port_behind_links_by_hand),
         cmocka_unit_test(nothing_by_hand),
         cmocka_unit_test(nothing_is_faster),
         cmocka_unit_test(overtaking_is_not_for_nothing),
