@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SHOWN_NS 100000000u /* a line stays for so long at least */
+#define SHOWN_NS   100000000u /* a line stays for so long at least */
+#define NEAR_BOUND 100u       /* trees that take less than one part in so many more than the bound are good enough */
 
 /* A plan that is being made. */
 struct planning {
@@ -127,8 +128,8 @@ static struct tb_collective call_of(const struct planning *p, const struct tb_pl
     return call;
 }
 
-/* The best of the catalogue, with all candidates simulated as a whole. Where the library's own choice is as good, it is
- * that. */
+/* The best of the catalogue, with all candidates simulated. Of that and the library's own choice both are rated as
+ * trees are; where the own choice is as good, it is that. */
 static int candidates_rate(const struct tb_collective *call, struct tb_candidate *best)
 {
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
@@ -143,11 +144,16 @@ static int candidates_rate(const struct tb_collective *call, struct tb_candidate
         return tb_error(TB_ERR_UNSUPPORTED, "no algorithm of %s fits these ranks", tb_operation_name(call->operation));
     tb_rating_sort(rows, count);
     *best = rows[0];
-    for (uint32_t i = 0; i < count; i++)
-        if (rows[i].algorithm == own.best.algorithm && rows[i].argument == own.best.argument &&
-            rows[i].time <= tb_cost_add(rows[0].time, rows[0].time / TB_ALIKE))
+    error = tb_plan_rate(call, best);
+    for (uint32_t i = 0; i < count && error == TB_OK; i++) {
+        if (rows[i].algorithm != own.best.algorithm || rows[i].argument != own.best.argument)
+            continue;
+        error = tb_plan_rate(call, &rows[i]);
+        if (rows[i].time <= tb_cost_add(best->time, best->time / TB_ALIKE))
             *best = rows[i];
-    return TB_OK;
+        break;
+    }
+    return error;
 }
 
 /* Whether nothing is sent for it: that takes no time, whatever runs. */
@@ -203,13 +209,14 @@ struct searching {
     uint64_t bytes;
 };
 
+/* It ends where little is left above the bound, for the sake of others. */
 static bool search_show(void *context, uint64_t evaluations, uint64_t best)
 {
     const struct searching *s = context;
     struct tb_plan_cell cell = s->cell;
     cell.time = cell.time == 0 || best < cell.time ? best : cell.time;
     show(s->planning, "trees", s->number + 1, &cell, s->bytes);
-    return false;
+    return best <= tb_cost_add(cell.bound, cell.bound / NEAR_BOUND);
 }
 
 static int trees_search(struct planning *p, enum tb_searcher planner, const struct tb_collective *call,
@@ -287,17 +294,29 @@ static int cell_improve(struct planning *p, uint32_t number, uint64_t time)
     return TB_OK;
 }
 
+/* Whether trees may be better for a cell than what it has: not where that is as good as the bound lets anything be, nor
+ * where there is nothing to send. */
+static bool has_room(const struct planning *p, uint32_t number)
+{
+    const struct tb_plan_cell *cell = &p->plan->cells[number];
+    return tb_plan_has_trees(cell->operation) && !is_nothing(cell->operation, p->bytes[number]) &&
+           (cell->time == 0 || tb_cost_add(cell->bound, cell->bound / TB_ALIKE) < cell->time);
+}
+
 /* What time is left is divided by those that are. */
 static int cells_improve(struct planning *p)
 {
     int error = TB_OK;
+    uint32_t cells = 0;
+    for (uint32_t i = 0; i < p->plan->cell_count; i++)
+        cells += has_room(p, i) ? 1 : 0;
     for (uint32_t i = 0; i < p->plan->cell_count && error == TB_OK; i++) {
-        uint64_t left = time_left(p), cells = p->plan->cell_count - i;
-        enum tb_operation operation = p->plan->cells[i].operation;
-        if (!tb_plan_has_trees(operation) || is_nothing(operation, p->bytes[i]) || left / cells == 0)
+        uint64_t left = time_left(p);
+        if (!has_room(p, i) || left / cells == 0)
             continue;
         show(p, "trees", i + 1, &p->plan->cells[i], p->bytes[i]);
         error = cell_improve(p, i, left == UINT64_MAX ? 0 : left / cells);
+        cells--;
     }
     return error;
 }

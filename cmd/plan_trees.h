@@ -9,4 +9,8 @@
 int tb_plan_trees(const struct tb_collective *call, enum tb_searcher planner, const struct tb_search_wish *wish,
                   struct tb_forest **forest, uint64_t *time);
 
+/* Rates an algorithm of the library as trees are, by a simulation of all of it, if they can be planned for the call and
+ * it does not take too long; else the time stays what it is. */
+int tb_plan_rate(const struct tb_collective *call, struct tb_candidate *row);
+
 #endif

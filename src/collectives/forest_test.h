@@ -8,7 +8,7 @@
 #include "collectives/forest.h"
 
 #define FOREST_NODES 128u
-#define FOREST_MOST  4u /* trees */
+#define FOREST_MOST  8u /* trees */
 
 /* The parents of one tree: of nodes in some order each is behind one before it: any, the one just before, the first, or
  * as in a binomial tree. */

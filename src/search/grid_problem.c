@@ -60,6 +60,32 @@ static uint64_t send(const struct tb_problem *problem, uint32_t from, uint32_t t
     return message_time(problem, from, to, false);
 }
 
+/* Of which each host has a processor as well: that of the rank that sends or gets its messages, before all others. */
+static uint32_t wires(const struct tb_problem *problem, uint32_t from, uint32_t to, uint64_t bytes,
+                      struct tb_problem_wire *wires, uint64_t *latency)
+{
+    struct tb_grid_problem *p = problem->context;
+    const struct tb_cost_table *table = p->ways.table;
+    const struct tb_way *way = tb_ways_between(&p->ways, from, to);
+    uint32_t count = 0;
+    *latency = way != NULL ? way->latency : TB_COST_NEVER;
+    if (way == NULL)
+        return 0;
+    const struct tb_cost_ends *ends = tb_way_ends(table, way);
+    wires[count++] = (struct tb_problem_wire){from, tb_cost_at(&ends->send, bytes)};
+    wires[count++] = (struct tb_problem_wire){to, tb_cost_at(&ends->receive, bytes)};
+    for (uint32_t h = 0; h < way->hop_count; h++) {
+        const struct tb_way_hop *hop = &p->ways.hops[way->first_hop + h];
+        for (uint32_t i = 0; i < hop->wire_count && count < TB_PROBLEM_WIRES; i++) {
+            uint32_t number = tb_way_wire(&p->ways, hop, i, from, to);
+            uint64_t time = tb_wire_time(table, p->ways.wires[number].wire, bytes);
+            if (time > 0)
+                wires[count++] = (struct tb_problem_wire){problem->nodes + number, time};
+        }
+    }
+    return count;
+}
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 const struct tb_algorithm *tb_grid_problem_algorithm(enum tb_operation operation)
@@ -244,6 +270,7 @@ int tb_grid_problem_open(struct tb_grid_problem *p, const struct tb_collective *
                                      .bytes = is_cut(call->operation) ? call->elements * call->element_bytes : 0,
                                      .arrive = arrive,
                                      .send = send,
+                                     .wires = wires,
                                      .rate = rate,
                                      .context = p};
     return error == TB_OK ? trees_fit(p) : error;
@@ -369,6 +396,25 @@ static int library_make(const struct tb_collective *call, const struct tb_algori
     return error;
 }
 
+int tb_grid_problem_rate(struct tb_grid_problem *p, struct tb_candidate *row)
+{
+    struct tb_collective call = tb_size_class_call(&p->call);
+    struct tb_program **programs = calloc(call.size, sizeof(struct tb_program *));
+    struct tb_simulation run = {.ends = NULL};
+    if (programs == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory to plan for %u ranks", call.size);
+    call.argument = row->argument;
+    int error = library_make(&call, row->algorithm, programs, p->limit);
+    if (error == TB_OK)
+        error = programs_run(p, programs, &run);
+    if (error == TB_OK)
+        row->time = run.end;
+    for (uint32_t i = 0; i < call.size; i++)
+        tb_program_free(programs[i]);
+    free(programs);
+    return error == TB_ERR_LIMIT && row->time != TB_COST_NEVER ? TB_OK : error;
+}
+
 int tb_grid_problem_library(struct tb_grid_problem *p, const struct tb_choice_facts *facts, struct tb_choice *choice)
 {
     const struct tb_choice_facts none = {.shape = p->call.shape};
@@ -376,20 +422,5 @@ int tb_grid_problem_library(struct tb_grid_problem *p, const struct tb_choice_fa
     int error = tb_choice_make(facts != NULL ? facts : &none, &call, choice);
     if (error == TB_OK && choice->best.algorithm == NULL)
         error = tb_error(TB_ERR_UNSUPPORTED, "no algorithm for %s", tb_operation_name(call.operation));
-    struct tb_program **programs = error == TB_OK ? calloc(call.size, sizeof(struct tb_program *)) : NULL;
-    if (error == TB_OK && programs == NULL)
-        error = tb_error(TB_ERR_MEMORY, "no memory to plan for %u ranks", call.size);
-    if (error != TB_OK)
-        return error;
-    struct tb_simulation run = {.ends = NULL};
-    call.argument = choice->best.argument;
-    error = library_make(&call, choice->best.algorithm, programs, p->limit);
-    if (error == TB_OK)
-        error = programs_run(p, programs, &run);
-    if (error == TB_OK)
-        choice->best.time = run.end;
-    for (uint32_t i = 0; i < call.size; i++)
-        tb_program_free(programs[i]);
-    free(programs);
-    return error == TB_ERR_LIMIT && choice->best.time != TB_COST_NEVER ? TB_OK : error;
+    return error == TB_OK ? tb_grid_problem_rate(p, &choice->best) : error;
 }

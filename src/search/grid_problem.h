@@ -43,8 +43,10 @@ int tb_grid_problem_run(struct tb_grid_problem *p, struct tb_simulation *run);
  * linked in other ways, too. */
 int tb_grid_problem_bound(struct tb_grid_problem *p, struct tb_bound *bound);
 
-/* What the library itself would choose for the call, with the time that a simulation of it gives, or, if that takes
- * more events than the limit, the time that the choice was made by: what a plan has to be better than. `facts` has what
+/* How long an algorithm of the catalogue with its argument takes, by a simulation of all of it, as forests are rated;
+ * if that takes more events than the limit, the time that the row has already. */
+int tb_grid_problem_rate(struct tb_grid_problem *p, struct tb_candidate *row);
+/* The same of what the library itself would choose for the call: what a plan has to be better than. `facts` has what
  * users wish; NULL: nothing. */
 int tb_grid_problem_library(struct tb_grid_problem *p, const struct tb_choice_facts *facts, struct tb_choice *choice);
 

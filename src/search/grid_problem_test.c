@@ -144,6 +144,49 @@ static void trees_use_links_side_by_side(void **state)
     network_close(&n);
 }
 
+/* Where links to the other sites are unequal, trees get shares that use both up; the search finds that with few looks,
+ * and comes near the bound. One tree takes a third longer at least. */
+static void unequal_links_get_unequal_shares(void **state)
+{
+    static const enum tb_operation operations[] = {TB_OPERATION_BCAST, TB_OPERATION_REDUCE, TB_OPERATION_ALLREDUCE};
+    struct network n;
+    network_open(&n,
+                 "clusters:\n" SITE("a") SITE("b") SITE("c") "links:\n"
+                                                             "- {from: a, to: b, bandwidth: 30, latency: 5}\n"
+                                                             "- {from: a, to: c, bandwidth: 10, latency: 2}\n"
+                                                             "- {from: b, to: c, bandwidth: 90, latency: 3}\n",
+                 NULL, 1);
+    for (uint32_t o = 0; o < 3; o++) {
+        struct tb_collective c = call_of(&n, operations[o], 1u << 22, o);
+        struct tb_grid_problem p;
+        struct tb_search_result found, again;
+        struct tb_bound bound;
+        const struct tb_search_wish wish = {.seed = 5, .evaluations = 150};
+        assert_int_equal(tb_grid_problem_open(&p, &c), TB_OK);
+        assert_int_equal(tb_grid_problem_bound(&p, &bound), TB_OK);
+        assert_int_equal(tb_search(&p.problem, TB_SEARCH_OWN, &wish, &found), TB_OK);
+        assert_int_equal(tb_search(&p.problem, TB_SEARCH_OWN, &wish, &again), TB_OK);
+        assert_true(found.forest->trees > 1 && found.forest->piece > 0);
+        assert_true(found.time == again.time && found.evaluations == again.evaluations);
+        assert_memory_equal(found.forest->shares, again.forest->shares, found.forest->trees * sizeof(uint32_t));
+        assert_memory_equal(found.forest->parents, again.forest->parents,
+                            found.forest->trees * (size_t)n.size * sizeof(uint32_t));
+        if (found.time < bound.time || (o < 2 && found.time > bound.time + bound.time / 20))
+            fail_msg("%s: %.3f us, the bound is %.3f us", tb_operation_name(operations[o]), (double)found.time / 1e6,
+                     (double)bound.time / 1e6);
+        if (o < 2) { /* what one link alone lets through takes a third longer than both together */
+            p.problem.whole = true;
+            tb_forest_close(again.forest);
+            assert_int_equal(tb_search(&p.problem, TB_SEARCH_OWN, &wish, &again), TB_OK);
+            assert_true(again.time > found.time + found.time / 4);
+        }
+        tb_forest_close(found.forest);
+        tb_forest_close(again.forest);
+        tb_grid_problem_close(&p);
+    }
+    network_close(&n);
+}
+
 /* ---- random grids ------------------------------------------------------------------------------------------------ */
 
 /* No forest is faster than the bound, and what is kept of the forest before changes nothing. */
@@ -331,6 +374,25 @@ static void library_is_simulated(void **state)
     network_close(&n);
 }
 
+/* Any algorithm is simulated with all of its pieces; what takes too many events keeps the time that it had. */
+static void algorithms_are_rated_as_a_whole(void **state)
+{
+    struct network n;
+    network_open(&n, mesh, NULL, 1);
+    struct tb_collective c = call_of(&n, TB_OPERATION_BCAST, 1u << 20, 5);
+    struct tb_grid_problem p;
+    struct tb_candidate row = {algorithm_find(TB_OPERATION_BCAST, "levels-chain-chain"), 4096, 77};
+    assert_int_equal(tb_grid_problem_open(&p, &c), TB_OK);
+    assert_int_equal(tb_grid_problem_rate(&p, &row), TB_OK);
+    assert_int_equal(row.time, catalogue_time(&n, &c, "levels-chain-chain", 4096));
+    p.limit = 1000;
+    row.time = 77;
+    assert_int_equal(tb_grid_problem_rate(&p, &row), TB_OK);
+    assert_int_equal(row.time, 77);
+    tb_grid_problem_close(&p);
+    network_close(&n);
+}
+
 /* Costs of single messages: the wire and the latency between clusters, and the way that data takes. */
 static void messages_cost_what_wires_say(void **state)
 {
@@ -453,6 +515,8 @@ int main(void)
                                        cmocka_unit_test(library_is_simulated),
                                        cmocka_unit_test(messages_cost_what_wires_say),
                                        cmocka_unit_test(trees_follow_the_direction_of_data),
+                                       cmocka_unit_test(unequal_links_get_unequal_shares),
+                                       cmocka_unit_test(algorithms_are_rated_as_a_whole),
                                        cmocka_unit_test(bound_of_many_places),
                                        cmocka_unit_test(rough_bounds_are_below),
                                        cmocka_unit_test(refusals)};

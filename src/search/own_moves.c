@@ -5,6 +5,9 @@
 #include "search/edge_cost.h"
 #include "search/quick.h"
 
+#define SPLIT_SHARES  16u /* that one share is divided into, so that it can be split */
+#define SPLIT_CHANGES 3u  /* of a tree that is split off */
+
 int tb_own_moves_open(struct tb_own_moves *moves, const struct tb_problem *problem, uint64_t seed)
 {
     struct tb_cluster_list list = {0};
@@ -140,7 +143,7 @@ static bool node_insert(struct tb_own_moves *moves, struct tb_search_tree *tree,
     return true;
 }
 
-bool tb_own_moves_change(struct tb_own_moves *moves, struct tb_search_tree *tree)
+static bool tree_change(struct tb_own_moves *moves, struct tb_search_tree *tree)
 {
     uint32_t kind = random_below(moves, 16), node = random_below(moves, tree->nodes), other;
     if (moves->critical_count > 0 && random_below(moves, 4) != 0)
@@ -160,4 +163,80 @@ bool tb_own_moves_change(struct tb_own_moves *moves, struct tb_search_tree *tree
         return false;
     tb_search_tree_swap(tree, node, other);
     return true;
+}
+
+/* ---- several trees ----------------------------------------------------------------------------------------------- */
+
+/* Pieces twice as long, or half as long. */
+static bool piece_change(struct tb_own_moves *moves, struct tb_search_forest *forest)
+{
+    const uint64_t bytes = moves->problem->bytes, now = forest->piece == 0 ? bytes : forest->piece;
+    uint64_t piece = random_below(moves, 2) == 0 ? now / 2 : 2 * now;
+    if (piece < TB_OWN_PIECE || bytes / piece > TB_OWN_PIECES || piece >= 2 * bytes)
+        return false;
+    forest->piece = piece < bytes ? piece : 0;
+    return true;
+}
+
+/* Some of the share of one tree goes to another; if it was all, that tree is dropped. */
+static bool share_move(struct tb_own_moves *moves, struct tb_search_forest *forest)
+{
+    uint32_t from = random_below(moves, forest->trees), to = random_below(moves, forest->trees);
+    if (from == to)
+        return false;
+    uint32_t part = 1 + random_below(moves, forest->shares[from]);
+    part = random_below(moves, 4) == 0 ? part : 1 + part / 8; /* mostly a little */
+    if (part >= forest->shares[from]) {
+        tb_search_forest_drop(forest, from, to);
+        return true;
+    }
+    forest->shares[from] -= part;
+    forest->shares[to] += part;
+    return true;
+}
+
+/* One more tree, like another one but for some changes, with a part of its share. */
+static bool tree_split(struct tb_own_moves *moves, struct tb_search_forest *forest)
+{
+    uint32_t from = random_below(moves, forest->trees), to = forest->trees;
+    if (forest->trees == forest->room)
+        return false;
+    if (forest->shares[from] < 2)
+        for (uint32_t i = 0; i < forest->trees; i++)
+            forest->shares[i] *= SPLIT_SHARES;
+    tb_search_tree_copy(&forest->tree[to], &forest->tree[from]);
+    forest->shares[to] = 1 + random_below(moves, forest->shares[from] / 2);
+    forest->shares[from] -= forest->shares[to];
+    forest->trees++;
+    for (uint32_t i = 0; i < SPLIT_CHANGES; i++)
+        tree_change(moves, &forest->tree[to]);
+    return true;
+}
+
+/* A node that is served from another cluster gets another parent there, or in a third one. */
+static bool entry_move(struct tb_own_moves *moves, struct tb_search_tree *tree)
+{
+    const uint32_t *clusters = moves->problem->clusters;
+    uint32_t node = random_below(moves, tree->nodes), parent = random_below(moves, tree->nodes);
+    for (uint32_t i = 0; i < tree->nodes && clusters[node] == clusters[tree->parent[node]]; i++)
+        node = (node + 1) % tree->nodes;
+    if (clusters[node] == clusters[tree->parent[node]] || clusters[parent] == clusters[node] ||
+        tb_search_tree_behind(tree, parent, node))
+        return false;
+    tb_search_tree_take(tree, node);
+    tb_search_tree_put(tree, node, parent, place_choose(moves, tree, parent));
+    return true;
+}
+
+bool tb_own_moves_change(struct tb_own_moves *moves, struct tb_search_forest *forest)
+{
+    uint32_t kind = moves->cuts ? random_below(moves, 16) : UINT32_MAX;
+    if (kind < 2)
+        return piece_change(moves, forest);
+    if (kind < 7 && forest->trees > 1)
+        return share_move(moves, forest);
+    if (kind == 7)
+        return tree_split(moves, forest);
+    struct tb_search_tree *tree = &forest->tree[forest->trees > 1 ? random_below(moves, forest->trees) : 0];
+    return kind < 10 ? entry_move(moves, tree) : tree_change(moves, tree);
 }

@@ -141,7 +141,7 @@ static void pieces_and_trees(void **state)
     struct tb_search_result result;
     assert_int_equal(tb_search(&problem, TB_SEARCH_OWN, &wish, &result), TB_OK);
     assert_true(result.forest->piece > 0 && result.forest->piece < problem.bytes);
-    assert_int_equal(result.forest->trees, 2);
+    assert_true(result.forest->trees > 1);
     assert_true(result.evaluations <= 500);
     tb_forest_close(result.forest);
     problem.whole = true;

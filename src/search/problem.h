@@ -10,7 +10,14 @@
 
 #include "collectives/collectives.h"
 
-#define TB_SEARCH_NODES (1u << 24) /* of a problem at most */
+#define TB_SEARCH_NODES  (1u << 24) /* of a problem at most */
+#define TB_PROBLEM_WIRES 128u       /* of a way at most */
+
+/* What a message keeps busy on its way, and others may need as well: a wire, a port, a rank's processor. */
+struct tb_problem_wire {
+    uint32_t wire; /* their numbers are as dense as they may be, from 0 on */
+    uint64_t time; /* for which the message keeps it busy, in picoseconds */
+};
 
 struct tb_problem {
     uint32_t nodes, root;
@@ -25,6 +32,10 @@ struct tb_problem {
      * the sender can go on with the next. */
     uint64_t (*arrive)(const struct tb_problem *problem, uint32_t from, uint32_t to);
     uint64_t (*send)(const struct tb_problem *problem, uint32_t from, uint32_t to);
+    /* NULL, or the wires that a message of so many bytes passes, at most TB_PROBLEM_WIRES; how many. *latency: for how
+     * long it is under way beside that. */
+    uint32_t (*wires)(const struct tb_problem *problem, uint32_t from, uint32_t to, uint64_t bytes,
+                      struct tb_problem_wire *wires, uint64_t *latency);
     /* How long a forest takes, in picoseconds. The forest is valid. What is not known at the deadline is rated at
      * TB_COST_NEVER. */
     int (*rate)(struct tb_problem *problem, const struct tb_forest *forest, uint64_t *time);

@@ -10,6 +10,15 @@ static int row_rate(struct tb_problem *problem, const struct tb_forest *forest, 
     return TB_OK;
 }
 
+static uint32_t row_wires(const struct tb_problem *problem, uint32_t from, uint32_t to, uint64_t bytes,
+                          struct tb_problem_wire *wires, uint64_t *latency)
+{
+    wires[0] = (struct tb_problem_wire){from, bytes};
+    wires[1] = (struct tb_problem_wire){problem->nodes + to, bytes};
+    *latency = row_cost(problem, from, to);
+    return 2;
+}
+
 /* Everything that has to do with one problem of TreeSim. */
 static int problem_run(const struct tb_treesim_source *source, enum tb_searcher searcher)
 {
@@ -52,21 +61,24 @@ static void treesim_problems(void **state)
         }
 }
 
-/* Pieces and several trees. */
+/* Pieces and several trees, with wires that are known and without. */
 static void forests(void **state)
 {
     static const uint32_t clusters[5] = {0, 0, 1, 1, 1};
     struct tb_problem problem = row_problem(5, clusters, 2, row_rate);
     const struct tb_search_wish wish = {.seed = 1, .evaluations = 60};
-    for (uint32_t which = 1, rest = 0; rest == 0; which++) {
-        struct tb_search_result result;
-        countdown = which;
-        int error = tb_search(&problem, TB_SEARCH_OWN, &wish, &result);
-        rest = countdown;
-        countdown = 0;
-        assert_int_equal(error, rest == 0 ? TB_ERR_MEMORY : TB_OK);
-        assert_true(rest == 0 ? result.forest == NULL : result.forest->trees == 2);
-        tb_forest_close(result.forest);
+    for (int known = 0; known < 2; known++) {
+        problem.wires = known == 0 ? NULL : row_wires;
+        for (uint32_t which = 1, rest = 0; rest == 0; which++) {
+            struct tb_search_result result;
+            countdown = which;
+            int error = tb_search(&problem, TB_SEARCH_OWN, &wish, &result);
+            rest = countdown;
+            countdown = 0;
+            assert_int_equal(error, rest == 0 ? TB_ERR_MEMORY : TB_OK);
+            assert_true(rest == 0 ? result.forest == NULL : result.forest->trees > 1);
+            tb_forest_close(result.forest);
+        }
     }
 }
 

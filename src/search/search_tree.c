@@ -109,8 +109,9 @@ uint32_t tb_search_tree_list(const struct tb_search_tree *tree, uint32_t *list)
     return count;
 }
 
-int tb_search_tree_forests(const struct tb_search_tree *trees, uint32_t count, uint64_t piece,
-                           struct tb_forest **forest)
+/* So many trees, with their shares; NULL: all alike. */
+static int trees_make(const struct tb_search_tree *trees, const uint32_t *shares, uint32_t count, uint64_t piece,
+                      struct tb_forest **forest)
 {
     const size_t nodes = trees[0].nodes;
     uint64_t *order = calloc(count * nodes, sizeof *order);
@@ -125,8 +126,12 @@ int tb_search_tree_forests(const struct tb_search_tree *trees, uint32_t count, u
             for (uint32_t k = trees[t].child[i], place = 0; k != TB_NO_NODE; k = trees[t].next[k])
                 order[t * nodes + k] = place++;
     }
-    const struct tb_forest source = {
-        .nodes = trees[0].nodes, .root = trees[0].root, .trees = count, .piece = piece, .parents = parents};
+    const struct tb_forest source = {.nodes = trees[0].nodes,
+                                     .root = trees[0].root,
+                                     .trees = count,
+                                     .piece = piece,
+                                     .shares = shares,
+                                     .parents = parents};
     if (error == TB_OK)
         error = tb_forest_make(forest, &source, order);
     free(order);
@@ -136,7 +141,7 @@ int tb_search_tree_forests(const struct tb_search_tree *trees, uint32_t count, u
 
 int tb_search_tree_forest(const struct tb_search_tree *tree, struct tb_forest **forest)
 {
-    return tb_search_tree_forests(tree, 1, 0, forest);
+    return trees_make(tree, NULL, 1, 0, forest);
 }
 
 void tb_search_tree_read(struct tb_search_tree *tree, const struct tb_forest *forest, uint32_t which)
@@ -148,4 +153,46 @@ void tb_search_tree_read(struct tb_search_tree *tree, const struct tb_forest *fo
     for (uint32_t i = 0; i < forest->nodes; i++)
         for (uint32_t k = first[i + 1]; k-- > first[i];)
             tb_search_tree_put(tree, forest->children[k], i, TB_NO_NODE);
+}
+
+/* ---- several ----------------------------------------------------------------------------------------------------- */
+
+int tb_search_forest_open(struct tb_search_forest *forest, uint32_t nodes, uint32_t root, uint32_t room)
+{
+    int error = TB_OK;
+    *forest = (struct tb_search_forest){.trees = 1, .room = room, .shares = {1}};
+    for (uint32_t i = 0; i < room && error == TB_OK; i++)
+        error = tb_search_tree_open(&forest->tree[i], nodes, root);
+    return error;
+}
+
+void tb_search_forest_close(struct tb_search_forest *forest)
+{
+    for (uint32_t i = 0; i < forest->room; i++)
+        tb_search_tree_close(&forest->tree[i]);
+    forest->room = 0;
+}
+
+void tb_search_forest_copy(struct tb_search_forest *to, const struct tb_search_forest *from)
+{
+    to->trees = from->trees;
+    to->piece = from->piece;
+    memcpy(to->shares, from->shares, sizeof to->shares);
+    for (uint32_t i = 0; i < from->trees; i++)
+        tb_search_tree_copy(&to->tree[i], &from->tree[i]);
+}
+
+void tb_search_forest_drop(struct tb_search_forest *forest, uint32_t which, uint32_t heir)
+{
+    uint32_t last = --forest->trees;
+    struct tb_search_tree tree = forest->tree[which];
+    forest->shares[heir] += forest->shares[which];
+    forest->tree[which] = forest->tree[last];
+    forest->shares[which] = forest->shares[last];
+    forest->tree[last] = tree;
+}
+
+int tb_search_forest_make(const struct tb_search_forest *from, struct tb_forest **forest)
+{
+    return trees_make(from->tree, from->shares, from->trees, from->piece, forest);
 }

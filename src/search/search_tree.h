@@ -32,10 +32,25 @@ bool tb_search_tree_behind(const struct tb_search_tree *tree, uint32_t node, uin
 /* All nodes that the root leads to, parents before their children; how many. */
 uint32_t tb_search_tree_list(const struct tb_search_tree *tree, uint32_t *list);
 
-/* As a forest of one tree of whole messages; several trees with equal shares, in pieces; and one tree of a forest. */
+/* As a forest of one tree of whole messages; and one tree of a forest. */
 int tb_search_tree_forest(const struct tb_search_tree *tree, struct tb_forest **forest);
-int tb_search_tree_forests(const struct tb_search_tree *trees, uint32_t count, uint64_t piece,
-                           struct tb_forest **forest);
 void tb_search_tree_read(struct tb_search_tree *tree, const struct tb_forest *forest, uint32_t which);
+
+/* Several trees, each with a share of the message. */
+struct tb_search_forest {
+    uint32_t trees, room;             /* how many there are, and may be */
+    uint64_t piece;                   /* 0: whole messages */
+    uint32_t shares[TB_FOREST_TREES]; /* at least 1 */
+    struct tb_search_tree tree[TB_FOREST_TREES];
+};
+
+/* With one tree, of nothing but the root. */
+int tb_search_forest_open(struct tb_search_forest *forest, uint32_t nodes, uint32_t root, uint32_t room);
+void tb_search_forest_close(struct tb_search_forest *forest); /* may be all zeros */
+/* Both have the same number of nodes, and room for the trees. */
+void tb_search_forest_copy(struct tb_search_forest *to, const struct tb_search_forest *from);
+/* Takes a tree away; another one gets its share. There are several. */
+void tb_search_forest_drop(struct tb_search_forest *forest, uint32_t which, uint32_t heir);
+int tb_search_forest_make(const struct tb_search_forest *from, struct tb_forest **forest);
 
 #endif
