@@ -82,7 +82,7 @@ static uint64_t chain_time(struct network *n, uint64_t bytes, uint32_t pieces, u
 static void empty_pieces_change_nothing(void **state)
 {
     struct network n;
-    plain_open(&n, 4, 1);
+    network_plain(&n, 4, 1);
     for (uint32_t join = 1; join < 100; join += 33) /* of seven bytes each, 286 are not empty */
         assert_int_equal(chain_time(&n, 2000, 300, join), chain_time(&n, 2000, 286, join));
     assert_int_equal(chain_time(&n, 1, 300, 7), 3 * message(&n, 1));
