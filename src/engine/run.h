@@ -79,9 +79,7 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
                   const struct tb_program *program, const struct tb_binding *binding);
 /* Another rank has given up a collective of this context. */
 void tb_runs_give_up(struct tb_runs *runs, const struct tb_context *c, const struct tb_failure *f);
-/* What the run of a request waits for; nothing, if it has none. */
-void tb_runs_describe(const struct tb_runs *runs, const struct tb_request *request, struct tb_wait *wait);
-/* The same of a program that is one composite step (program.c). */
+/* What a program that is one composite step, and has no run, waits for (program.c). */
 void tb_alone_describe(const struct tb_request *request, struct tb_wait *wait);
 /* Does a portion of the copy or reduction whose turn it is; there is one. */
 int tb_runs_work(struct tb_runs *runs);

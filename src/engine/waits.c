@@ -1,6 +1,52 @@
 /* What threads wait for, told from what is there anyway: nothing is kept for it but what struct tb_waiting has. */
 #include "engine/engine_state.h"
 
+/* How much an item says about who holds the run up: one that expects something says most. */
+static int item_weight(const struct tb_run *run, const struct tb_run_item *item)
+{
+    if (item->state != TB_ITEM_ACTIVE || !tb_list_empty(&item->working))
+        return 0;
+    const struct tb_step *s = &run->program->steps[item->step];
+    return s->kind == TB_STEP_COMPOSITE ? 3 : s->kind == TB_STEP_RECEIVE ? 2 : 1;
+}
+
+static void run_describe(const struct tb_run *run, struct tb_wait *wait)
+{
+    const struct tb_run_item *found = NULL;
+    int weight = 0;
+    for (uint32_t step = run->low; step < run->program->step_count; step++) {
+        const struct tb_run_progress *p = &run->progress[step];
+        for (uint32_t i = 0; i < p->window; i++) {
+            const struct tb_run_item *item = &run->items[p->first + i];
+            if (item_weight(run, item) > weight) {
+                weight = item_weight(run, item);
+                found = item;
+            }
+        }
+    }
+    wait->collective = run->binding.call;
+    wait->operation = run->binding.operation;
+    if (weight == 3) {
+        const struct tb_drive *d = &found->room.drive;
+        run->drivers[d->step->contract.driver].driver->describe(d, wait);
+    }
+    if (weight == 1 || weight == 2) {
+        wait->rank = found->request.rank;
+        wait->state = weight == 2 && tb_request_is_unanswered(&found->request) ? TB_WAIT_NOTHING : TB_WAIT_MOVING;
+    }
+}
+
+/* What the run of a request waits for; nothing, if it has none. */
+static void runs_describe(const struct tb_runs *runs, const struct tb_request *request, struct tb_wait *wait)
+{
+    const struct tb_run *run;
+    TB_LIST_EACH (run, &runs->all, const struct tb_run, in_all)
+        if (run->request == request) {
+            run_describe(run, wait);
+            return;
+        }
+}
+
 void tb_request_describe(const struct tb_request *request, struct tb_wait *wait)
 {
     wait->kind = request->kind == TB_REQUEST_SEND      ? TB_WAIT_SEND
@@ -15,7 +61,7 @@ void tb_request_describe(const struct tb_request *request, struct tb_wait *wait)
         if (request->phase == TB_PHASE_ALONE)
             tb_alone_describe(request, wait);
         else
-            tb_runs_describe(&request->engine->runs, request, wait);
+            runs_describe(&request->engine->runs, request, wait);
         return;
     }
     wait->library = request->channel->collective == NULL;
