@@ -15,6 +15,26 @@ void tb_driving_open(struct tb_driving *driving, const struct tb_driver_table *c
     }
 }
 
+int tb_driving_descriptor(const struct tb_driving *driving, uint32_t driver)
+{
+    const struct tb_driver_table *table = driving->tables[driver];
+    const struct tb_list *active = &driving->active[driver];
+    return table->descriptor != NULL && !tb_list_empty(active) ? table->descriptor(active) : -1;
+}
+
+uint64_t tb_driving_deadline(const struct tb_driving *driving)
+{
+    uint64_t first = TB_NEVER;
+    for (uint32_t i = 0; i < driving->count; i++) {
+        const struct tb_driver_table *table = driving->tables[i];
+        if (table->deadline == NULL || tb_list_empty(&driving->active[i]))
+            continue;
+        uint64_t next = table->deadline(&driving->active[i]);
+        first = next < first ? next : first;
+    }
+    return first;
+}
+
 int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
                    struct tb_engine *e, const struct tb_channel_config *config)
 {

@@ -86,6 +86,11 @@ struct tb_driver_table {
     void (*stop)(struct tb_drive *d, int error);
     /* Everything that is on its way; thorough: before a sleep. How much was done. */
     int (*advance)(struct tb_list *active, bool thorough);
+    /* While something is on its way, what `advance` waits for besides frames: a descriptor that is readable when there
+     * is something to do, the same one all the time (-1: none), and the next timer (TB_NEVER: none). NULL: nothing.
+     * A driver with a descriptor says tb_engine_stir when something is on its way again. */
+    int (*descriptor)(const struct tb_list *active);
+    uint64_t (*deadline)(const struct tb_list *active);
 
     /* Whether others must be told that it has failed: those who take part know, but there may be others. */
     bool (*concerns)(const struct tb_drive *d, const void *state);
@@ -136,6 +141,10 @@ static inline int tb_driving_advance(struct tb_driving *driving, bool thorough)
             n += driving->tables[i]->advance(&driving->active[i], thorough);
     return n;
 }
+
+/* The descriptor of one of them, -1: none; and the next timer of all, TB_NEVER: none. */
+int tb_driving_descriptor(const struct tb_driving *driving, uint32_t driver);
+uint64_t tb_driving_deadline(const struct tb_driving *driving);
 
 /* All drivers of a channel, whose array of TB_DRIVERS_LIMIT it is, and a second one of what is only proposed. */
 int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,

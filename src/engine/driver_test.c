@@ -11,6 +11,8 @@
 #include "engine/common.h"
 #include "engine/engine_state.h"
 
+#include <sys/timerfd.h>
+
 #define RECORDER 1 /* its place in the table */
 
 /* ---- the driver that writes down --------------------------------------------------------------------------------- */
@@ -22,6 +24,9 @@ static int outcome;           /* of the next one that is finished */
 static bool others_must_know; /* of its failure */
 static uint32_t allowed;      /* so many items may be finished */
 static uint64_t taken;        /* places */
+static bool timed;            /* nothing is finished until a while after the deadline was asked for first: */
+static uint64_t due;          /* then; TB_NEVER: not asked yet */
+static int bell = -1;         /* nor until this can be read, which is a while after it was asked for; -1: it is not */
 
 struct recorded {
     struct tb_drive drive;
@@ -80,6 +85,7 @@ static bool recorder_start(struct tb_drive *d, void *state, bool idle)
             return true;
     }
     tb_list_append(line, &TB_CONTAINER(d, struct recorded, drive)->in_line);
+    tb_engine_stir(d->channel->engine);
     return false;
 }
 
@@ -109,9 +115,35 @@ static void recorder_forgo(void *state, struct tb_reserved *r, uint32_t places)
         note("forgo%x ", places);
 }
 
+#define SOON UINT64_C(20000000) /* ns */
+
+static int recorder_descriptor(const struct tb_list *active)
+{
+    struct itimerspec at = {.it_value = {.tv_nsec = (long)SOON}}, now;
+    TB_ASSERT(!tb_list_empty(active));
+    if (bell >= 0 && timerfd_gettime(bell, &now) == 0 && now.it_value.tv_nsec == 0)
+        TB_ASSERT(timerfd_settime(bell, 0, &at, NULL) == 0);
+    return bell;
+}
+
+static uint64_t recorder_deadline(const struct tb_list *active)
+{
+    TB_ASSERT(!tb_list_empty(active));
+    if (timed && due == TB_NEVER)
+        due = tb_clock_now_real() + SOON;
+    return due;
+}
+
+/* What it waits for besides frames. */
+static bool recorder_is_ready(void)
+{
+    uint64_t rings;
+    return (!timed || tb_clock_now_real() >= due) && (bell < 0 || read(bell, &rings, sizeof rings) > 0);
+}
+
 static int recorder_advance(struct tb_list *active, bool thorough)
 {
-    if (allowed == 0)
+    if (allowed == 0 || !recorder_is_ready())
         return 0;
     struct recorded *r = TB_CONTAINER(active->next, struct recorded, in_line);
     if (r->drive.done == r->drive.ready && outcome == TB_OK)
@@ -170,6 +202,8 @@ static const struct tb_driver_table recorder = {.name = "recorder",
                                                 .extend = recorder_extend,
                                                 .stop = recorder_stop,
                                                 .advance = recorder_advance,
+                                                .descriptor = recorder_descriptor,
+                                                .deadline = recorder_deadline,
                                                 .concerns = recorder_concerns,
                                                 .lose = recorder_lose,
                                                 .give_up = recorder_give_up,
@@ -188,12 +222,13 @@ struct stage {
 };
 
 /* A program of so many composite steps, each after the one before. */
-static void stage_open(struct stage *s, uint32_t composites)
+static void stage_open_in(struct stage *s, uint32_t composites, bool threaded)
 {
     static const struct tb_driver_table *const drivers[] = {&tb_driver_common, &recorder, NULL};
     const struct tb_slice nothing = {.symbol = TB_SYMBOL_OUT};
     const struct tb_contract contract = {.composite = TB_COMPOSITE_BARRIER, .driver = RECORDER};
-    struct tb_engine_config config = {.transport = {.self = {7, 0}}, .processes = 2, .control = -1, .drivers = drivers};
+    struct tb_engine_config config = {
+        .transport = {.self = {7, 0}}, .processes = 2, .threaded = threaded, .control = -1, .drivers = drivers};
     struct tb_channel_config channel = {.context = tb_context_make(0, 0, 1, TB_PLANE_POINT), .size = 2, .common = true};
     struct tb_builder b;
     assert_int_equal(tb_param_load(), TB_OK);
@@ -203,6 +238,9 @@ static void stage_open(struct stage *s, uint32_t composites)
     outcome = TB_OK;
     allowed = UINT32_MAX;
     others_must_know = false;
+    timed = false;
+    due = TB_NEVER;
+    bell = -1;
     assert_int_equal(tb_engine_open(&config, &s->engine), TB_OK);
     tb_engine_claim(s->engine, channel.context, false);
     assert_int_equal(tb_channel_open(s->engine, &channel, &s->channel), TB_OK);
@@ -214,6 +252,11 @@ static void stage_open(struct stage *s, uint32_t composites)
     }
     assert_int_equal(tb_builder_finish(&b, &s->program), TB_OK);
     s->binding = (struct tb_binding){.operation = TB_OPERATION_BARRIER, .call = "MPI_Barrier"};
+}
+
+static void stage_open(struct stage *s, uint32_t composites)
+{
+    stage_open_in(s, composites, false);
 }
 
 static void stage_close(struct stage *s)
@@ -388,6 +431,69 @@ static void channels_without_a_driver(void **state)
     assert_string_equal(record, "claim open open unclaim close ");
 }
 
+/* What the recorder is to wait for. */
+static void stage_await(bool rings)
+{
+    timed = !rings;
+    bell = rings ? timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC) : -1;
+    assert_true(!rings || bell >= 0);
+}
+
+/* Nothing else would end the sleep. */
+static void timers_and_descriptors_end_a_sleep(void **state)
+{
+    for (int rings = 0; rings < 2; rings++) {
+        struct stage s;
+        stage_open(&s, 1);
+        stage_await(rings != 0);
+        uint64_t begin = tb_clock_now_real();
+        assert_int_equal(tb_program_run(s.channel, s.program, &s.binding), TB_OK);
+        assert_true(tb_clock_now_real() >= begin + SOON);
+        assert_true(s.engine->counters.sleeps > 0);
+        close(bell);
+        stage_close(&s);
+    }
+}
+
+struct sleeper {
+    struct tb_engine *engine;
+    _Atomic bool over;
+};
+
+static bool sleeper_ready(void *context)
+{
+    return ((struct sleeper *)context)->over;
+}
+
+static void *sleeper_run(void *context)
+{
+    tb_engine_wait(((struct sleeper *)context)->engine, sleeper_ready, context);
+    return NULL;
+}
+
+/* A thread sleeps for something else when another one starts what has to be looked after. */
+static void a_sleeper_hears_of_what_is_started(void **state)
+{
+    for (int rings = 0; rings < 2; rings++) {
+        struct stage s;
+        pthread_t thread;
+        stage_open_in(&s, 1, true);
+        struct sleeper sleeper = {.engine = s.engine};
+        pthread_create(&thread, NULL, sleeper_run, &sleeper);
+        while (__atomic_load_n(&s.engine->counters.sleeps, __ATOMIC_RELAXED) == 0)
+            usleep(1000);
+        stage_await(rings != 0);
+        stage_post(&s);
+        while (!tb_request_done(&s.request)) /* or the alarm ends it */
+            usleep(1000);
+        sleeper.over = true;
+        tb_engine_kick(s.engine);
+        pthread_join(thread, NULL);
+        close(bell);
+        stage_close(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(steps_are_started_in_turn),
@@ -397,7 +503,9 @@ int main(void)
                                        cmocka_unit_test(a_failure_leaves_out_the_rest),
                                        cmocka_unit_test(a_refused_collective_is_left_out),
                                        cmocka_unit_test(losses_and_failures_are_told),
-                                       cmocka_unit_test(channels_without_a_driver)};
+                                       cmocka_unit_test(channels_without_a_driver),
+                                       cmocka_unit_test(timers_and_descriptors_end_a_sleep),
+                                       cmocka_unit_test(a_sleeper_hears_of_what_is_started)};
     alarm(60);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

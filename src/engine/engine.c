@@ -86,7 +86,7 @@ static int down_connect(void *context, struct tb_proc to, enum tb_stream stream)
     struct tb_engine *e = context;
     e->connecting = CONNECT_HURRY;
     e->control_countdown = 0;
-    e->waiting.stirred = true;
+    tb_engine_stir(e);
     if (e->connect == NULL)
         return tb_error(TB_ERR_PEER, "process %u cannot be reached: this process has no agent to connect it", to.index);
     return e->connect(e->connect_context, to, stream);
@@ -112,7 +112,7 @@ int tb_engine_transport(struct tb_engine *e, const struct tb_transport_table *ta
     int error = tb_transport_set_open(&e->transports, table, &e->config.transport, transport);
     if (error != TB_OK)
         return error;
-    e->waiting.stirred = true;
+    tb_engine_stir(e);
     return TB_OK;
 }
 
@@ -131,7 +131,7 @@ int tb_control_poll(struct tb_engine *e)
 static void transports_hurry(struct tb_engine *e)
 {
     tb_transport_set_skip(&e->transports, UINT32_MAX);
-    e->waiting.stirred = true;
+    tb_engine_stir(e);
 }
 
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor)

@@ -83,6 +83,12 @@ static inline void tb_engine_unlock(struct tb_engine *e)
         tb_engine_unlock_slow(e);
 }
 
+/* What there is to wait for has changed: a thread that sleeps must know. */
+static inline void tb_engine_stir(struct tb_engine *e)
+{
+    e->waiting.stirred = true;
+}
+
 /* Whether nobody else seems to want the core. */
 bool tb_engine_spins(const struct tb_engine *e);
 

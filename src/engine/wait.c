@@ -89,13 +89,19 @@ static void kick_write(const struct tb_waiting *w)
 
 static void waiters_look(struct tb_waiting *w);
 
+/* The next timer of transports and drivers. */
+static uint64_t engine_deadline(const struct tb_engine *e)
+{
+    uint64_t frames = tb_transport_set_deadline(&e->transports), steps = tb_driving_deadline(&e->driving);
+    return frames < steps ? frames : steps;
+}
+
 void tb_engine_unlock_slow(struct tb_engine *e)
 {
     /* The poller sleeps, so what this thread has changed is looked at here: messages to oneself end without it. */
     if (e->waiting.sleeping)
         waiters_look(&e->waiting);
-    if (e->waiting.sleeping &&
-        (e->waiting.stirred || tb_transport_set_deadline(&e->transports) < e->waiting.sleep_until)) {
+    if (e->waiting.sleeping && (e->waiting.stirred || engine_deadline(e) < e->waiting.sleep_until)) {
         e->waiting.sleep_until = 0; /* one kick is enough */
         kick_write(&e->waiting);
     }
@@ -307,15 +313,17 @@ static void engine_sleep(struct tb_engine *e, struct patience *p)
         engine_disarm(e);
         return;
     }
-    struct pollfd fds[TB_TRANSPORTS_LIMIT + 2];
+    struct pollfd fds[TB_TRANSPORTS_LIMIT + TB_DRIVERS_LIMIT + 2];
     nfds_t count = 0;
     for (uint32_t i = 0; i < e->transports.open_count; i++) {
         struct tb_transport *t = e->transports.open[i].transport;
         watch(fds, &count, t->table->descriptor(t));
     }
+    for (uint32_t i = 0; i < e->driving.count; i++)
+        watch(fds, &count, tb_driving_descriptor(&e->driving, i));
     watch(fds, &count, e->waiting.kick);
     watch(fds, &count, e->control);
-    uint64_t next = tb_transport_set_deadline(&e->transports);
+    uint64_t next = engine_deadline(e);
     sleep_in_poll(e, fds, count, next < deadline ? next : deadline);
     engine_disarm(e);
     tb_transport_set_skip(&e->transports, UINT32_MAX);
