@@ -22,12 +22,12 @@ int tb_driving_descriptor(const struct tb_driving *driving, uint32_t driver)
     return table->descriptor != NULL && !tb_list_empty(active) ? table->descriptor(active) : -1;
 }
 
-uint64_t tb_driving_deadline(const struct tb_driving *driving)
+uint64_t tb_driving_deadline(const struct tb_driving *driving, bool standby)
 {
     uint64_t first = TB_NEVER;
     for (uint32_t i = 0; i < driving->count; i++) {
         const struct tb_driver_table *table = driving->tables[i];
-        if (table->deadline == NULL || tb_list_empty(&driving->active[i]))
+        if (table->deadline == NULL || tb_list_empty(&driving->active[i]) || (standby && !table->standby))
             continue;
         uint64_t next = table->deadline(&driving->active[i]);
         first = next < first ? next : first;

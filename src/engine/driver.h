@@ -54,6 +54,7 @@ union tb_drive_room {
 
 struct tb_driver_table {
     const char *name;
+    bool standby; /* `advance` calls nothing of the program's, so that a standby may do it (standby.h) */
     /* Whoever makes up a context does so for its channel before anybody hears of it, or takes it back; `first`: for one
      * that everyone on the host knows. */
     void (*claim)(struct tb_engine *e, uint64_t context, bool first);
@@ -142,9 +143,10 @@ static inline int tb_driving_advance(struct tb_driving *driving, bool thorough)
     return n;
 }
 
-/* The descriptor of one of them, -1: none; and the next timer of all, TB_NEVER: none. */
+/* The descriptor of one of them, -1: none; and the next timer of all, or only of those that a standby may advance,
+ * TB_NEVER: none. */
 int tb_driving_descriptor(const struct tb_driving *driving, uint32_t driver);
-uint64_t tb_driving_deadline(const struct tb_driving *driving);
+uint64_t tb_driving_deadline(const struct tb_driving *driving, bool standby);
 
 /* All drivers of a channel, whose array of TB_DRIVERS_LIMIT it is, and a second one of what is only proposed. */
 int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,

@@ -231,13 +231,14 @@ static uint64_t grant_of(const struct tb_engine_config *config)
 
 static int engine_prepare(struct tb_engine *e)
 {
-    e->threaded = e->config.threaded;
+    e->threaded = e->shared = e->config.threaded;
     e->representation = tb_wire_representation();
     e->control = e->config.control;
     tb_list_init(&e->ports.busy);
     tb_port_open(&e->ports.network);
     tb_list_init(&e->runs.all);
     tb_list_init(&e->runs.working);
+    tb_list_init(&e->runs.put_off);
     tb_driving_open(&e->driving, e->config.drivers != NULL ? e->config.drivers : tb_drivers);
     tb_pool_open(&e->arrivals.pool, sizeof(struct tb_arrival), 64, TB_ARRIVALS_LIMIT);
     int error = tb_waiting_open(&e->waiting, e->threaded);
@@ -295,6 +296,7 @@ int tb_engine_flush(struct tb_engine *engine)
 void tb_engine_close(struct tb_engine *engine)
 {
     struct tb_engine *e = engine;
+    TB_ASSERT(!e->standby.open);
     tb_transport_set_close(&e->transports);
     tb_channels_close(e);
     tb_peers_close(&e->peers);
@@ -307,17 +309,32 @@ void tb_engine_close(struct tb_engine *engine)
     free(e);
 }
 
-void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters)
+static void counters_read(const struct tb_engine *e, struct tb_counters *counters)
 {
-    tb_engine_lock(engine);
-    *counters = engine->counters;
-    for (uint32_t i = 0; i < engine->transports.open_count; i++) {
+    *counters = e->counters;
+    for (uint32_t i = 0; i < e->transports.open_count; i++) {
         struct tb_link_counters link;
-        tb_link_count(engine->transports.open[i].transport, &link);
-        if (engine->transports.open[i].table->scope == TB_SCOPE_RELAYED)
+        tb_link_count(e->transports.open[i].transport, &link);
+        if (e->transports.open[i].table->scope == TB_SCOPE_RELAYED)
             counters->relayed += link.sent;
         counters->repeated += link.repeated;
         counters->reordered += link.reordered;
     }
-    tb_engine_unlock(engine);
+}
+
+/* Threads of tools come here at any level of threads, whoever else is in the engine: they must not pass for the one
+ * that may be. */
+void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters)
+{
+    if (engine->threaded) {
+        tb_engine_lock(engine);
+        counters_read(engine, counters);
+        tb_engine_unlock(engine);
+    } else if (engine->shared) {
+        tb_biased_lock_keep_out(&engine->standby.lock);
+        counters_read(engine, counters);
+        tb_biased_lock_let_in(&engine->standby.lock);
+    } else {
+        counters_read(engine, counters);
+    }
 }

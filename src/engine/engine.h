@@ -3,11 +3,13 @@
  * An engine is all of this for one process: what it knows of the other processes of the job, the messages that are on
  * their way to and from them, and the transports that carry these. A process opens one; all of its communicators are
  * channels of it. Nothing happens by itself: messages move while a thread is inside a function that makes
- * progress (tb_request_wait, tb_engine_wait, tb_engine_progress, probing), and whoever waits does everybody's work.
+ * progress (tb_request_wait, tb_engine_wait, tb_engine_progress, probing), and whoever waits does everybody's work;
+ * unless somebody wants a standby to watch (tb_engine_watch).
  *
  * It has one lock. Every function here takes it when the process is threaded, and none of them when it is not: then
- * only one thread may call at a time. It is released while a waiting thread yields or sleeps, and it is recursive, so
- * that callbacks, which run with the engine locked, may call back in. Of many threads that wait, one polls for all.
+ * only one thread may call at a time (and with a standby a cheaper lock is taken). It is released while a waiting
+ * thread of a threaded process yields or sleeps, and it is recursive, so that callbacks, which run with the engine
+ * locked, may call back in. Of many threads that wait, one polls for all.
  *
  * Messages are matched by (context, source rank, match); a receive may leave source or match open. */
 #ifndef TB_ENGINE_ENGINE_H
@@ -72,7 +74,8 @@ int tb_engine_load_params(void);
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine);
 /* Everything that was sent has left, or its peer is gone. Blocks. Before tb_engine_close in MPI_Finalize. */
 int tb_engine_flush(struct tb_engine *engine);
-/* After all channels were closed by their owners. Requests that are not finished never will be. */
+/* After all channels were closed by their owners, and without a standby. Requests that are not finished never will be.
+ */
 void tb_engine_close(struct tb_engine *engine);
 
 /* What was counted so far. Everything here only grows, but for unexpected_bytes. */
@@ -90,11 +93,12 @@ struct tb_counters {
     uint64_t dropped;          /* messages for communicators that are gone */
     uint64_t yields, sleeps;   /* of waiting threads */
     uint64_t looks;            /* in vain, of waiting threads before they yielded or slept */
+    uint64_t standby_rounds;   /* of progress, not in vain, that a standby has made */
     uint64_t relayed;          /* frames that went through gateways, each counted once */
     uint64_t repeated;         /* frames that were sent again, because they were lost or seemed to be */
     uint64_t reordered;        /* frames that had to wait for an earlier one */
 };
-void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters);
+void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters); /* any thread */
 
 /* Each process of another host that an unfinished request needs; and, if a receive leaves open from whom, or nothing is
  * posted at all, each one that something was exchanged with. */
@@ -201,7 +205,8 @@ struct tb_request {
     struct tb_waiter *waiter;
     /* Optional: called once, engine locked, right after `done` was set; may post others, may free the request. Whoever
      * polls `done` of a request that has one, in a threaded process, must not reuse the request before it has run:
-     * returning from tb_request_wait or tb_engine_progress means that it has. */
+     * returning from tb_request_wait or tb_engine_progress means that it has. That of a message may be called by a
+     * standby, that of a program never. */
     void (*complete)(struct tb_request *request);
     void *user;
 };
@@ -262,6 +267,29 @@ static inline void tb_engine_wait(struct tb_engine *engine, bool (*ready)(void *
 int tb_engine_progress(struct tb_engine *engine);
 /* Wakes a thread that waits in this engine, because something outside (a generalised request) has changed. */
 void tb_engine_kick(struct tb_engine *engine);
+
+/* ---- progress while the program computes ------------------------------------------------------------------------- */
+
+/* A standby is a thread of the library that makes progress while no thread of the program is in it, and sleeps unless
+ * something happens. It does not call functions of the program's: reductions, and whatever a program's request calls
+ * when it is done, wait for the next call. */
+enum tb_standby_scope {
+    TB_STANDBY_NETWORK, /* it listens to other hosts, the agent, timers, and what drivers wait for */
+    /* To ranks of this host, too: those then ring for it, which takes them a system call for the first frame after each
+     * sleep. Only for what cannot do without. */
+    TB_STANDBY_HOST,
+    TB_STANDBY_SCOPES
+};
+
+/* From now on somebody may ask for one. Until then that costs nothing; afterwards, in a process that is not threaded,
+ * some nanoseconds a call. The caller is in no other function of the engine. Once more does nothing. */
+int tb_engine_stand_by(struct tb_engine *engine);
+/* Ends it, whoever watches. The caller is in no other function of the engine. */
+void tb_engine_stand_down(struct tb_engine *engine);
+/* Somebody wants it to listen, or no longer does; each as often as the other. From callbacks, too. The first one makes
+ * the thread, which may fail. After tb_engine_stand_by. */
+int tb_engine_watch(struct tb_engine *engine, enum tb_standby_scope scope);
+void tb_engine_unwatch(struct tb_engine *engine, enum tb_standby_scope scope);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* The engine from within, private to this folder: struct tb_engine and what it is made of. Each of its parts has a
  * header of its own, and functions that take that part alone where they can; whatever needs several takes the engine.
  *
- * Everything is touched only with the engine locked (or by the only thread, when the process is not threaded), except
- * where a member says otherwise. The public functions take the lock; upcalls of transports and callbacks of requests
- * run with it held.
+ * Everything is touched only with the engine locked (or by the only thread, when the process is not threaded and has no
+ * standby), except where a member says otherwise. The public functions take the lock; upcalls of transports and
+ * callbacks of requests run with it held.
  *
  * Who calls whom: the public functions use send.c and receive.c; frames come up from transports to upcalls in engine.c,
  * which hands each kind to its handler (frames.c), most of them in send.c or receive.c; both answer through peer.c.
@@ -33,6 +33,7 @@
 #include "engine/run.h"
 #include "engine/send.h"
 #include "engine/slots.h"
+#include "engine/standby.h"
 #include "engine/story.h"
 #include "engine/transport_set.h"
 #include "engine/wait.h"
@@ -42,8 +43,10 @@ struct tb_engine {
     struct tb_engine_config config;
     int (*connect)(void *context, struct tb_proc to, enum tb_stream stream); /* the owner's */
     void *connect_context;
-    bool threaded;
-    bool inside; /* in progress already: upcalls and callbacks must not poll again */
+    bool threaded; /* several threads of the program may call at a time */
+    bool shared;   /* they, or a standby: locks are taken */
+    bool aside;    /* a standby makes progress: what may call functions of the program's is put off */
+    bool inside;   /* in progress already: upcalls and callbacks must not poll again */
     uint8_t representation;
     int control; /* descriptor; -1: none, or it has ended */
     uint32_t control_countdown;
@@ -61,6 +64,7 @@ struct tb_engine {
     struct tb_slots slots;
     struct tb_arrivals arrivals;
     struct tb_waiting waiting;
+    struct tb_standby standby;
     struct tb_counters counters;
     struct tb_freed_contexts freed_contexts;
     struct tb_stories stories;
@@ -73,20 +77,21 @@ void tb_engine_unlock_slow(struct tb_engine *e);
 
 static inline void tb_engine_lock(struct tb_engine *e)
 {
-    if (TB_UNLIKELY(e->threaded))
+    if (TB_UNLIKELY(e->shared))
         tb_engine_lock_slow(e);
 }
 
 static inline void tb_engine_unlock(struct tb_engine *e)
 {
-    if (TB_UNLIKELY(e->threaded))
+    if (TB_UNLIKELY(e->shared))
         tb_engine_unlock_slow(e);
 }
 
-/* What there is to wait for has changed: a thread that sleeps must know. */
+/* What there is to wait for has changed: a thread that sleeps must know, and a standby. */
 static inline void tb_engine_stir(struct tb_engine *e)
 {
     e->waiting.stirred = true;
+    tb_listening_outdate(&e->standby.listening);
 }
 
 /* Whether nobody else seems to want the core. */

@@ -95,7 +95,7 @@ static void host_close(struct host *h)
     munmap(h->segment, h->bytes);
 }
 
-static void host_settle(struct host *h)
+static __attribute__((unused)) void host_settle(struct host *h)
 {
     for (int quiet = 0; quiet < 70;) { /* whether another has passed by is not looked at each time */
         int n = 0;

@@ -16,6 +16,25 @@ static uint64_t run_match(const struct tb_run *run, const struct tb_step *s)
 
 static void run_advance(struct tb_run *run);
 
+/* Something of it has ended. What follows may call functions of the program's, which are not for a standby. */
+static void run_proceed(struct tb_run *run)
+{
+    struct tb_engine *e = run->request->engine;
+    if (TB_LIKELY(!e->aside))
+        run_advance(run);
+    else if (tb_list_empty(&run->in_put_off))
+        tb_list_append(&e->runs.put_off, &run->in_put_off);
+}
+
+void tb_runs_resume(struct tb_runs *runs)
+{
+    while (!tb_list_empty(&runs->put_off)) {
+        struct tb_run *run = TB_CONTAINER(runs->put_off.next, struct tb_run, in_put_off);
+        tb_list_remove(&run->in_put_off);
+        run_advance(run);
+    }
+}
+
 /* Ends it with the first error, whose story is told again to whoever waits for the whole. What would still have been
  * started with a driver is left out there. */
 static void run_stop(struct tb_run *run, int error)
@@ -91,7 +110,7 @@ static void item_complete(struct tb_request *request)
     item->state = TB_ITEM_DONE;
     run->active--;
     progress_settle(run, &run->progress[item->step]);
-    run_advance(run);
+    run_proceed(run);
 }
 
 /* ---- copies and reductions --------------------------------------------------------------------------------------- */
@@ -305,7 +324,7 @@ static void drive_moved(struct tb_drive *d)
         run->active--;
         drive_judge(run, d);
     }
-    run_advance(run);
+    run_proceed(run);
 }
 
 static bool step_ready(const struct tb_run *run, const struct tb_step *s, uint32_t index)
@@ -507,6 +526,7 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
     run->low = run->active = 0;
     run->advancing = run->again = false;
     run->error = TB_OK;
+    tb_list_init(&run->in_put_off);
     tb_list_append(&channel->engine->runs.all, &run->in_all);
     uint32_t first = 0;
     for (uint32_t i = 0; i < program->step_count; i++) {
@@ -542,7 +562,7 @@ void tb_runs_give_up(struct tb_runs *runs, const struct tb_context *c, const str
             if (run->contexts[0] == c && run->error == TB_OK &&
                 tb_failure_concerns(f, tb_failure_name(&run->binding))) {
                 run_follow(run, f);
-                run_advance(run);
+                run_proceed(run);
                 found = true;
                 break;
             }

@@ -36,6 +36,7 @@ struct tb_run_progress {
 /* Whoever makes one sets the last part. */
 struct tb_run {
     struct tb_list in_all;          /* of the engine's runs */
+    struct tb_list in_put_off;      /* likewise, if it goes on when a thread of the program comes in */
     struct tb_request *request;     /* completes when everything is done */
     struct tb_context *contexts[2]; /* by the group of a step's peer */
     const struct tb_program *program;
@@ -63,6 +64,7 @@ struct tb_run {
 struct tb_runs {
     struct tb_list all;     /* that are not finished */
     struct tb_list working; /* items that copy or reduce, a portion in each round of progress */
+    struct tb_list put_off; /* that a standby could not advance, since they may call functions of the program's */
     struct tb_work_cache cache;
 };
 
@@ -81,6 +83,8 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
 void tb_runs_give_up(struct tb_runs *runs, const struct tb_context *c, const struct tb_failure *f);
 /* What a program that is one composite step, and has no run, waits for (program.c). */
 void tb_alone_describe(const struct tb_request *request, struct tb_wait *wait);
+/* A thread of the program goes on with those that were put off. */
+void tb_runs_resume(struct tb_runs *runs);
 /* Does a portion of the copy or reduction whose turn it is; there is one. */
 int tb_runs_work(struct tb_runs *runs);
 

@@ -71,13 +71,24 @@ void tb_waiting_close(struct tb_waiting *w)
 
 /* ---- the lock ---------------------------------------------------------------------------------------------------- */
 
+void tb_waiting_lock(struct tb_waiting *w)
+{
+    if (pthread_mutex_trylock(&w->lock) == 0)
+        return;
+    atomic_fetch_add_explicit(&w->wanting, 1, memory_order_relaxed);
+    pthread_mutex_lock(&w->lock);
+    atomic_fetch_sub_explicit(&w->wanting, 1, memory_order_relaxed);
+}
+
+/* Whoever comes in first after a standby goes on with what that had to leave. */
 void tb_engine_lock_slow(struct tb_engine *e)
 {
-    if (pthread_mutex_trylock(&e->waiting.lock) == 0)
+    if (e->threaded)
+        tb_waiting_lock(&e->waiting);
+    else if (!tb_biased_lock_enter(&e->standby.lock))
         return;
-    atomic_fetch_add_explicit(&e->waiting.wanting, 1, memory_order_relaxed);
-    pthread_mutex_lock(&e->waiting.lock);
-    atomic_fetch_sub_explicit(&e->waiting.wanting, 1, memory_order_relaxed);
+    if (TB_UNLIKELY(!tb_list_empty(&e->runs.put_off)) && !e->aside)
+        tb_runs_resume(&e->runs);
 }
 
 static void kick_write(const struct tb_waiting *w)
@@ -92,12 +103,30 @@ static void waiters_look(struct tb_waiting *w);
 /* The next timer of transports and drivers. */
 static uint64_t engine_deadline(const struct tb_engine *e)
 {
-    uint64_t frames = tb_transport_set_deadline(&e->transports), steps = tb_driving_deadline(&e->driving);
+    uint64_t frames = tb_transport_set_deadline(&e->transports), steps = tb_driving_deadline(&e->driving, false);
     return frames < steps ? frames : steps;
+}
+
+/* The standby may try in vain to come in while this thread is about to leave, and count on it. */
+static void engine_leave(struct tb_standby *s)
+{
+    if (!tb_biased_lock_is_last(&s->lock))
+        return;
+    for (;;) {
+        tb_listening_settle(&s->listening);
+        tb_biased_lock_leave(&s->lock);
+        if (TB_LIKELY(!tb_listening_is_stale(&s->listening)))
+            return;
+        tb_biased_lock_enter(&s->lock);
+    }
 }
 
 void tb_engine_unlock_slow(struct tb_engine *e)
 {
+    if (!e->threaded) {
+        engine_leave(&e->standby);
+        return;
+    }
     /* The poller sleeps, so what this thread has changed is looked at here: messages to oneself end without it. */
     if (e->waiting.sleeping)
         waiters_look(&e->waiting);
@@ -106,6 +135,8 @@ void tb_engine_unlock_slow(struct tb_engine *e)
         kick_write(&e->waiting);
     }
     e->waiting.stirred = false;
+    if (e->waiting.poller == NULL && !e->aside)
+        tb_listening_settle(&e->standby.listening);
     pthread_mutex_unlock(&e->waiting.lock);
 }
 
@@ -249,6 +280,7 @@ static void engine_disarm(struct tb_engine *e)
 {
     for (uint32_t i = 0; i < e->transports.open_count; i++)
         e->transports.open[i].transport->table->disarm(e->transports.open[i].transport);
+    tb_listening_outdate(&e->standby.listening);
 }
 
 static bool engine_arm(struct tb_engine *e)
@@ -462,35 +494,48 @@ static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
 static void wait_threaded(struct tb_request *r, const char *call, const void *set)
 {
     struct tb_engine *e = r->engine;
-    tb_engine_lock(e);
-    if (!tb_request_done(r)) {
-        struct tb_waiter w = {.request = r, .call = call, .set = set};
-        r->waiter = &w;
-        engine_wait(e, &w);
-        r->waiter = NULL;
+    struct tb_waiter w = {.request = r, .call = call, .set = set};
+    r->waiter = &w;
+    engine_wait(e, &w);
+    r->waiter = NULL;
+}
+
+static inline __attribute__((always_inline)) void wait_only(struct tb_engine *e, struct tb_request *request,
+                                                            const char *call, const void *set)
+{
+    TB_ASSERT(e != NULL && !e->inside);
+    struct tb_only_wait only = {request, call, set, 0};
+    struct patience p = {.began = &only.since};
+    e->waiting.only = &only;
+    while (!tb_request_done(request)) {
+        if (engine_round(e, 1) > 0)
+            patience_renew(&p);
+        else if (!tb_request_done(request))
+            patience_idle(e, &p);
     }
+    e->waiting.only = NULL;
+    patience_end(e, &p);
+}
+
+/* With the lock also if it is done: whoever has ended it may not have called back yet. */
+static __attribute__((noinline)) void wait_shared(struct tb_engine *e, struct tb_request *r, const char *call,
+                                                  const void *set)
+{
+    tb_engine_lock(e);
+    if (!tb_request_done(r) && e->threaded)
+        wait_threaded(r, call, set);
+    else if (!tb_request_done(r))
+        wait_only(e, r, call, set);
     tb_engine_unlock(e);
 }
 
 void tb_request_wait_in(struct tb_request *request, const char *call, const void *set)
 {
     struct tb_engine *e = request->engine;
-    if (e != NULL && e->threaded) {
-        wait_threaded(request, call, set);
-    } else if (!tb_request_done(request)) {
-        TB_ASSERT(e != NULL && !e->inside);
-        struct tb_only_wait only = {request, call, set, 0};
-        struct patience p = {.began = &only.since};
-        e->waiting.only = &only;
-        while (!tb_request_done(request)) {
-            if (engine_round(e, 1) > 0)
-                patience_renew(&p);
-            else if (!tb_request_done(request))
-                patience_idle(e, &p);
-        }
-        e->waiting.only = NULL;
-        patience_end(e, &p);
-    }
+    if (e != NULL && e->shared)
+        wait_shared(e, request, call, set);
+    else if (!tb_request_done(request))
+        wait_only(e, request, call, set);
     if (TB_UNLIKELY(request->status.error != TB_OK))
         tb_request_explain(request);
 }

@@ -55,6 +55,7 @@ struct tb_waiting {
 
 int tb_waiting_open(struct tb_waiting *w, bool threaded);
 void tb_waiting_close(struct tb_waiting *w);
+void tb_waiting_lock(struct tb_waiting *w); /* a thread that polls gives way */
 void tb_waiting_wake(struct tb_waiting *w, struct tb_waiter *waiter);
 
 #endif

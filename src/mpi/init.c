@@ -323,6 +323,7 @@ int tb_mpi_Finalize(void)
     tb_progress_stop();
     if (error == TB_OK)
         error = tb_engine_flush(tb_self.engine);
+    tb_engine_stand_down(tb_self.engine); /* whatever the agent does now is no end of the job */
     if (error == TB_OK)
         error = tb_job_tell_finalized(&tb_self.job);
     if (error < 0)

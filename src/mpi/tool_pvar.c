@@ -45,6 +45,8 @@ static const struct {
      offsetof(struct tb_counters, dropped)},
     {"looks", "rounds in which a waiting thread found nothing, before it gave up its core or slept",
      MPI_T_PVAR_CLASS_COUNTER, offsetof(struct tb_counters, looks)},
+    {"standby_rounds", "rounds of progress in which something happened while the program computed",
+     MPI_T_PVAR_CLASS_COUNTER, offsetof(struct tb_counters, standby_rounds)},
     {"yields", "times that a waiting thread gave up its core", MPI_T_PVAR_CLASS_COUNTER,
      offsetof(struct tb_counters, yields)},
     {"sleeps", "times that a waiting thread went to sleep", MPI_T_PVAR_CLASS_COUNTER,
