@@ -2,11 +2,13 @@
  * table says that it is ordered, reliable and faithful; otherwise it wraps it in a decorator that numbers frames of
  * each pair, acknowledges (cumulative, piggybacked, delayed) and restores order; where frames can get lost or change
  * (repair.h), it also sends again and checks CRC-32C. Both ends of a job decide alike, because parameters are agreed
- * job-wide. The owner sees a struct tb_transport either way. */
+ * job-wide. The owner sees a struct tb_transport either way. Broadcasts by datagrams, which no transport carries, are
+ * made dependable by multicast.h. */
 #ifndef TB_LINK_LINK_H
 #define TB_LINK_LINK_H
 
 #include "link/link_counters.h"
+#include "link/multicast.h"
 #include "link/squeeze.h"
 #include "link/tls_socket.h"
 #include "transport/transport.h"

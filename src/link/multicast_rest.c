@@ -1,0 +1,178 @@
+#include "link/multicast_rest.h"
+#include "link/multicast_operation.h"
+#include "link/multicast_output.h"
+
+#include <stdlib.h>
+
+struct tb_multicast_rest {
+    struct tb_list of_object;
+    uint32_t process;
+    uint64_t context, number;
+    uint32_t at; /* the next fragment that may be wished for */
+    struct tb_multicast_wish wish;
+};
+
+static struct tb_multicast_rest *find(const struct tb_multicast *m, uint32_t process, uint64_t context, uint64_t number)
+{
+    struct tb_multicast_rest *r;
+    TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object)
+        if (r->process == process && r->context == context && r->number == number)
+            return r;
+    return NULL;
+}
+
+static void drop(struct tb_multicast *m, struct tb_multicast_rest *r)
+{
+    tb_list_remove(&r->of_object);
+    m->rests_count--;
+    free(r);
+}
+
+/* One for each process and message: a later wish takes the place of an earlier one, which it contains. */
+static struct tb_multicast_rest *make(struct tb_multicast *m, uint32_t process, uint64_t context, uint64_t number)
+{
+    struct tb_multicast_rest *r = find(m, process, context, number);
+    if (r != NULL || m->rests_count >= m->limits.rests)
+        return r;
+    r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    r->process = process;
+    r->context = context;
+    r->number = number;
+    tb_list_append(&m->rests, &r->of_object);
+    m->rests_count++;
+    return r;
+}
+
+/* ---- sending -------------------------------------------------------------------------------------------------------
+ */
+
+/* The next fragments that are wished for and stand together, as many as one control message carries. */
+static uint32_t next_run(const struct tb_multicast *m, const struct tb_multicast_source *s, struct tb_multicast_rest *r)
+{
+    uint32_t most = m->limits.rest_bytes / s->piece, count = 0;
+    while (r->at < s->fragments && !tb_multicast_wish_has(&r->wish, r->at))
+        r->at++;
+    while (r->at + count < s->fragments && tb_multicast_wish_has(&r->wish, r->at + count) &&
+           count < (most > 0 ? most : 1))
+        count++;
+    return count;
+}
+
+static bool send_run(struct tb_multicast *m, const struct tb_multicast_source *s, struct tb_multicast_rest *r,
+                     uint32_t count)
+{
+    uint64_t offset = (uint64_t)r->at * s->piece, end = offset + (uint64_t)count * s->piece;
+    size_t length = (size_t)((end < s->length ? end : s->length) - offset);
+    struct tb_multicast_rest_head head = {.name = tb_multicast_source_name(m, s),
+                                          .flags = TB_MULTICAST_REST_DATA | TB_MULTICAST_REST_BEGUN,
+                                          .representation = m->config.representation,
+                                          .offset = offset};
+    const char *bytes = (const char *)s->payload.base + offset;
+    if (s->payload.base == NULL) { /* the scratch holds a batch, which is no less than a run */
+        tb_multicast_payload_copy(&s->payload, offset, m->scratch, length, true);
+        bytes = m->scratch;
+    }
+    tb_multicast_put_rest(tb_multicast_control_begin(m), &head);
+    if (!tb_multicast_control_end(m, r->process, TB_MULTICAST_REST, bytes, length))
+        return false;
+    m->counters.repaired_bytes += length;
+    return true;
+}
+
+/* What is due for one. True: it is over. */
+static bool serve(struct tb_multicast *m, struct tb_multicast_rest *r)
+{
+    const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, r->context);
+    const struct tb_multicast_source *s = c != NULL ? tb_multicast_source_find(c, r->number) : NULL;
+    if (s == NULL)
+        return c == NULL || tb_multicast_operation_was(m, c, r->number); /* otherwise it is not begun yet */
+    for (uint32_t count; (count = next_run(m, s, r)) > 0; r->at += count)
+        if (!send_run(m, s, r, count))
+            return false;
+    return true;
+}
+
+void tb_multicast_rest_advance(struct tb_multicast *m)
+{
+    struct tb_multicast_rest *r;
+    TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object)
+        if (serve(m, r))
+            drop(m, r);
+}
+
+/* ---- wishes --------------------------------------------------------------------------------------------------------
+ */
+
+static void tell(struct tb_multicast *m, uint32_t to, const struct tb_multicast_name *name, bool begun)
+{
+    struct tb_multicast_rest_head head = {.name = *name, .flags = begun ? TB_MULTICAST_REST_BEGUN : 0};
+    head.name.root = m->config.self;
+    tb_multicast_put_rest(tb_multicast_control_begin(m), &head);
+    tb_multicast_control_end(m, to, TB_MULTICAST_REST, NULL, 0); /* if it is not taken: they ask again */
+}
+
+void tb_multicast_rest_ask(struct tb_multicast *m, uint32_t from, const struct tb_multicast_name *name, uint8_t flags,
+                           const struct tb_multicast_wish *wish)
+{
+    const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, name->context);
+    const struct tb_multicast_source *s = c != NULL ? tb_multicast_source_find(c, name->number) : NULL;
+    m->counters.control_asks_heard++;
+    if (s == NULL && c != NULL && tb_multicast_operation_was(m, c, name->number))
+        return; /* whoever asks had it, or the job is about to fail */
+    bool deaf = (flags & TB_MULTICAST_ASK_DEAF) != 0, certain = (flags & TB_MULTICAST_ASK_CERTAIN) != 0;
+    if (!deaf && !(s != NULL && certain)) {
+        tell(m, from, name, s != NULL);
+        return;
+    }
+    struct tb_multicast_rest *r = make(m, from, name->context, name->number);
+    if (r == NULL)
+        return; /* they ask again */
+    r->wish = *wish;
+    r->at = wish->base;
+    if (serve(m, r))
+        drop(m, r);
+}
+
+bool tb_multicast_rest_add(struct tb_multicast *m, uint32_t process, const struct tb_multicast_source *s,
+                           uint32_t fragment)
+{
+    struct tb_multicast_rest *r = find(m, process, s->in->id, s->number);
+    if (r != NULL) /* it wishes for more than this already, or will be told of it next time */
+        return tb_multicast_wish_has(&r->wish, fragment) && fragment >= r->at;
+    r = make(m, process, s->in->id, s->number);
+    if (r == NULL)
+        return false;
+    r->wish = (struct tb_multicast_wish){.base = fragment, .bytes = 1, .bits = {1}};
+    r->at = fragment;
+    if (serve(m, r))
+        drop(m, r);
+    return true;
+}
+
+void tb_multicast_rest_pass(struct tb_multicast *m, uint64_t context, uint64_t number)
+{
+    struct tb_multicast_rest *r;
+    TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object) {
+        const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, context);
+        if (r->context == context && r->number < number &&
+            (c == NULL || tb_multicast_source_find(c, r->number) == NULL))
+            drop(m, r);
+    }
+}
+
+void tb_multicast_rest_lose(struct tb_multicast *m, uint32_t process)
+{
+    struct tb_multicast_rest *r;
+    TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object)
+        if (r->process == process)
+            drop(m, r);
+}
+
+void tb_multicast_rest_close(struct tb_multicast *m)
+{
+    struct tb_multicast_rest *r;
+    TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object)
+        drop(m, r);
+}
