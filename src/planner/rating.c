@@ -42,7 +42,8 @@ struct rating {
     uint32_t count;
     uint32_t first;  /* the largest small fold; if it is the whole, all candidates are rated on it at once */
     uint64_t limit;  /* of units */
-    uint64_t budget; /* of a candidate that is looked at for the first time */
+    uint64_t budget; /* of a candidate that is looked at for the first time, */
+    uint64_t most;   /* and what this took at most: on the smallest group it takes what it takes */
     uint64_t least;  /* below which no time can be, as far as was looked for it; */
     bool bounded;    /* it was */
 };
@@ -277,8 +278,12 @@ static int row_climb(struct rating *r, uint32_t row)
 /* Small groups as a whole, if that can be afforded. */
 static int row_begin(struct rating *r, uint32_t row)
 {
-    if (!is_whole(r, r->first))
-        return row_climb(r, row);
+    if (!is_whole(r, r->first)) {
+        uint64_t before = r->rater.used;
+        int error = row_climb(r, row);
+        r->most = later(r->most, r->rater.used - before);
+        return error;
+    }
     int error = row_rate(r, row, r->first, r->budget);
     if (error == TB_AGAIN)
         return row_climb(r, row);
@@ -337,13 +342,16 @@ static uint32_t worse_count(const struct tb_candidate *row, uint64_t best, uint3
     return row->time > best && row->time - best > best / WORSE_BY ? worse + 1 : 0;
 }
 
-/* The other arguments of an algorithm, from the last one on, until they only get worse. */
+/* The other arguments of an algorithm, from the last one on, until they only get worse, or one more might be too much
+ * for a call. */
 static int others_begin(struct rating *r, uint32_t row, uint64_t units, uint32_t *left)
 {
     uint32_t worse = 0, last = rows_end(r, row) - 1;
     uint64_t best = r->rows[last].time;
     int error = TB_OK;
     for (uint32_t i = last; i-- > row + 1 && worse < WORSE_LIMIT && error == TB_OK;) {
+        if (r->rater.used + r->most > TB_RATING_UNITS)
+            break;
         budget_share(r, units, *left);
         *left -= *left > 0;
         error = row_begin(r, i);

@@ -39,7 +39,8 @@ static void path_make(struct tb_simulator *m, const struct tb_ways *ways, const 
                                        .frame = way->frame,
                                        .ends = way->ends,
                                        .latency = way->latency,
-                                       .window = tb_window_bytes(way->latency, way->slowest)};
+                                       .window = tb_window_bytes(way->latency, way->slowest),
+                                       .round_trip = tb_round_trip_bytes(way->latency, way->slowest)};
     path->send.time = path->send_none = tb_simulator_time(m, TB_TIME_ENDS + 2 * path->ends, 0);
     path->receive.time = path->receive_none = tb_simulator_time(m, TB_TIME_ENDS + 2 * path->ends + 1, 0);
     uint64_t agent = way->agents > 0 ? m->constants->agent_latency : 0;

@@ -112,6 +112,7 @@ static int streams_find(struct tb_simulator *m)
                                                                        .head = TB_SIMULATOR_NONE,
                                                                        .short_head = TB_SIMULATOR_NONE,
                                                                        .acks = TB_SIMULATOR_NONE,
+                                                                       .turns = TB_SIMULATOR_NONE,
                                                                        .brief = true};
             table[at] = m->stream_count++;
         }
@@ -270,7 +271,9 @@ static void wires_fill(struct tb_simulator *m)
         m->wires[i] = (struct tb_simulator_wire){.last = none,
                                                  .queue = TB_SIMULATOR_NONE,
                                                  .waiting = TB_SIMULATOR_NONE,
-                                                 .row = row,
+                                                 .last_waiting = TB_SIMULATOR_NONE,
+                                                 .passing = TB_SIMULATOR_NONE,
+                                                 .row = row & ((1u << 30) - 1),
                                                  .limited = !waits && wire->wire->queue > 0};
     }
     if (m->run->wire_bytes != NULL)
@@ -335,5 +338,7 @@ int tb_simulator_fill(struct tb_simulator *m, struct tb_simulation *run)
     waiters_fill(m);
     hosts_fill(m);
     wires_fill(m);
+    if (m->error == TB_OK)
+        tb_simulator_turns(m);
     return m->error;
 }

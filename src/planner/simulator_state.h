@@ -1,5 +1,6 @@
 /* The state of the simulator, private to this folder, and its memory: filled by simulator_setup.c of programs, shape
- * and ways, advanced by simulator.c (steps), simulator_wires.c (streams, parts and wires) and simulator_composite.c. */
+ * and ways, advanced by simulator.c (steps), simulator_wires.c (streams, parts and wires), simulator_turns.c (who is
+ * next at a wire) and simulator_composite.c. */
 #ifndef TB_PLANNER_SIMULATOR_STATE_H
 #define TB_PLANNER_SIMULATOR_STATE_H
 
@@ -7,6 +8,7 @@
 #include "planner/simulator.h"
 
 #define TB_SIMULATOR_NONE UINT32_MAX
+#define TB_SIMULATOR_HELD (UINT32_MAX - 1)
 
 /* What happens, and to what. */
 enum tb_simulator_event_kind {
@@ -83,8 +85,8 @@ struct tb_simulator_last {
 struct tb_simulator_path {
     uint32_t first, count; /* legs */
     uint32_t frame, ends;
-    uint64_t latency, window;
-    uint64_t send_none, receive_none; /* what an empty message takes its ends */
+    uint64_t latency, window, round_trip; /* bytes: that may be under way; that pass while an answer comes back */
+    uint64_t send_none, receive_none;     /* what an empty message takes its ends */
     struct tb_simulator_last send, receive;
 };
 
@@ -100,7 +102,8 @@ struct tb_simulator_message {
     uint64_t last; /* and the last */
     uint32_t step, item;
     uint32_t partner; /* of the step */
-    uint32_t next;    /* of the stream, of those who ask, or free */
+    uint32_t next;    /* of the stream, of those who ask, or free; TB_SIMULATOR_HELD: all parts have passed the first
+                       * wire, but the window does not let the last byte go yet */
 };
 
 /* Wires of the two hosts of a message: the port that it leaves by and the agent there, the port that it arrives by and
@@ -117,7 +120,7 @@ struct tb_simulator_part {
     uint64_t start, length; /* in the message */
     uint32_t message;       /* of a short one: the receive; or the next free part */
     uint32_t stream;        /* of the message */
-    uint32_t next;          /* of those that wait for a wire */
+    uint32_t next;          /* of those that wait for a wire, or of its stream there */
     uint32_t leg;           /* the one where it is next */
     uint16_t left;          /* legs from there on */
     bool is_first;          /* of these, of its path */
@@ -137,6 +140,7 @@ struct tb_simulator_stream {
     uint32_t short_head, short_tail; /* short ones that wait for those before them */
     uint64_t short_free;             /* when the last of those before them has left the first wire */
     uint32_t acks, last_ack;         /* of parts that are there: when this side will know */
+    uint32_t turns;                  /* of its first leg; TB_SIMULATOR_NONE: it takes none */
     bool short_busy;                 /* a short one is on its way to the first wire, or the next one has a time */
     bool busy;                       /* its next part has a time */
     bool waits;                      /* or waits for the window */
@@ -145,15 +149,25 @@ struct tb_simulator_stream {
     uint64_t under_way; /* bytes that it does not know of; of a brief one, that are not there */
 };
 
+/* Parts of a stream that wait for a wire which passes those of all streams in turns. */
+struct tb_simulator_turn {
+    uint32_t head, tail; /* TB_SIMULATOR_NONE: none does */
+    uint32_t next;       /* turn of the stream that is behind it */
+};
+
 struct tb_simulator_wire {
     struct tb_simulator_last last;
     uint64_t free;
     uint64_t load;                  /* time for which it was busy */
     uint64_t held;                  /* bytes that came at once and are in front of it */
     uint32_t queue, last_queue;     /* when they are through, rising */
-    uint32_t waiting, last_waiting; /* parts of long messages, which short ones overtake */
-    uint32_t row;                   /* in the cost table */
-    bool limited;                   /* what does not fit is lost; in front of the sender's own port it waits */
+    uint32_t waiting, last_waiting; /* parts of long messages, which short ones overtake; or turns */
+    uint64_t next_bytes;            /* of the next parts of all streams that wait for their turn */
+    uint32_t streams;               /* so many of them */
+    uint32_t passing;               /* turn of the stream of which a part was the last to pass */
+    uint32_t row : 30;              /* in the cost table */
+    uint32_t limited : 1;           /* what does not fit is lost; in front of the sender's own port it waits */
+    uint32_t in_turns : 1;          /* streams pass one part each in turn */
 };
 
 /* That so many bytes are gone at some time. */
@@ -215,6 +229,7 @@ enum {
     ROOM_CORES,
     ROOM_WIRES,
     ROOM_STREAMS,
+    ROOM_TURNS,
     ROOM_PATHS,
     ROOM_PATH_OF,
     ROOM_LEGS,
@@ -251,6 +266,7 @@ struct tb_simulator {
     bool mixed; /* there are short messages and long ones: else nobody can overtake, and wires are taken beforehand */
     struct tb_simulator_stream *streams;
     uint32_t stream_count;
+    struct tb_simulator_turn *turns;
     struct tb_simulator_path *paths;
     uint32_t path_count;
     uint32_t *path_of; /* by way */
@@ -338,26 +354,20 @@ void tb_simulator_posted(struct tb_simulator *m, uint32_t step, uint64_t now);
  * begins. */
 uint64_t tb_simulator_wire_take(struct tb_simulator *m, uint32_t wire, uint64_t start, uint64_t length, uint64_t now,
                                 uint64_t *end);
-
-/* The number of a leg's wire, between these hosts. */
-static inline uint32_t tb_simulator_leg_wire(const struct tb_simulator_leg *leg, const struct tb_simulator_ends *ends)
-{
-    switch (leg->wire) {
-    case TB_WAY_OUT:
-        return ends->out;
-    case TB_WAY_OUT_AGENT:
-        return ends->out_agent;
-    case TB_WAY_IN:
-        return ends->in;
-    case TB_WAY_IN_AGENT:
-        return ends->in_agent;
-    default:
-        return leg->wire;
-    }
-}
 uint32_t tb_simulator_message_new(struct tb_simulator *m);
 void tb_simulator_message_free(struct tb_simulator *m, uint32_t message);
 void tb_simulator_part_free(struct tb_simulator *m, uint32_t part);
+
+/* ---- simulator_turns.c ------------------------------------------------------------------------------------------- */
+
+/* Finds the wires at which streams must take turns. */
+void tb_simulator_turns(struct tb_simulator *m);
+/* A part waits for a wire, where short messages may overtake it. */
+void tb_simulator_turn_wait(struct tb_simulator *m, uint32_t wire, uint32_t part);
+/* A part passes a wire, whether or not it has waited. */
+void tb_simulator_turn_pass(struct tb_simulator *m, uint32_t wire, uint32_t part, uint64_t begin, uint64_t end);
+/* The part that is next there; one must wait. */
+uint32_t tb_simulator_turn_take(struct tb_simulator *m, uint32_t wire);
 
 /* ---- simulator_composite.c --------------------------------------------------------------------------------------- */
 
@@ -379,6 +389,23 @@ void tb_simulator_cast_next(struct tb_simulator *m, uint32_t composite, uint64_t
 static inline uint32_t tb_simulator_after_next(const struct tb_simulator *m, uint32_t after)
 {
     return m->after[after].last ? TB_SIMULATOR_NONE : after + 1;
+}
+
+/* The wire of a leg of a way between two hosts. */
+static inline uint32_t tb_simulator_leg_wire(const struct tb_simulator_leg *leg, const struct tb_simulator_ends *ends)
+{
+    switch (leg->wire) {
+    case TB_WAY_OUT:
+        return ends->out;
+    case TB_WAY_OUT_AGENT:
+        return ends->out_agent;
+    case TB_WAY_IN:
+        return ends->in;
+    case TB_WAY_IN_AGENT:
+        return ends->in_agent;
+    default:
+        return leg->wire;
+    }
 }
 
 static inline uint64_t tb_simulator_later(uint64_t a, uint64_t b)

@@ -131,20 +131,6 @@ uint64_t tb_simulator_wire_take(struct tb_simulator *m, uint32_t wire, uint64_t 
     return begin;
 }
 
-/* A part of a long message waits in front of a wire, where short ones overtake it. */
-static void wire_wait(struct tb_simulator *m, uint32_t wire, uint32_t part)
-{
-    struct tb_simulator_wire *w = &m->wires[wire];
-    m->parts[part].next = TB_SIMULATOR_NONE;
-    if (w->waiting == TB_SIMULATOR_NONE) {
-        w->waiting = part;
-        tb_simulator_push(m, TB_SIMULATOR_WIRE, wire, w->free);
-    } else {
-        m->parts[w->last_waiting].next = part;
-    }
-    w->last_waiting = part;
-}
-
 /* What a message that comes at once puts into a queue. A short one is one part. */
 static uint64_t burst_bytes(const struct tb_simulator *m, const struct tb_simulator_part *p)
 {
@@ -197,6 +183,28 @@ static uint64_t receive_time(struct tb_simulator *m, uint32_t index, uint64_t by
     return tb_simulator_later(first, last > copying ? last - copying : 0);
 }
 
+/* Of a long message: the byte before which all must be known to be there until the last one can have left. */
+static uint64_t message_behind(const struct tb_simulator *m, const struct tb_simulator_message *message)
+{
+    uint64_t window = m->paths[m->steps[message->step].path].window;
+    return message->bytes > window ? message->bytes - window : 0;
+}
+
+/* A part of it is there, from `first` to `last`: as far as the window goes, bytes are known to be one by one. */
+static void message_acknowledge(struct tb_simulator *m, struct tb_simulator_message *message, uint64_t length,
+                                uint64_t first, uint64_t last)
+{
+    uint64_t behind = message_behind(m, message);
+    if (behind <= message->there || behind > message->there + length)
+        return;
+    unsigned __int128 share = (unsigned __int128)(last - first) * (behind - message->there) / length;
+    uint64_t latency = m->paths[m->steps[message->step].path].latency;
+    uint64_t known = tb_cost_add(tb_cost_add(first, (uint64_t)share), latency);
+    message->until = tb_simulator_later(message->until, known);
+    if (message->next == TB_SIMULATOR_HELD)
+        tb_simulator_done(m, message->step, message->until);
+}
+
 /* It is there; a short message, or the last part of a long one, tells the receiver. */
 static void part_deliver(struct tb_simulator *m, uint32_t part, uint64_t now, uint64_t first, uint64_t last)
 {
@@ -217,6 +225,7 @@ static void part_deliver(struct tb_simulator *m, uint32_t part, uint64_t now, ui
     struct tb_simulator_message *message = &m->messages[p->message];
     message->first = first < message->first ? first : message->first;
     message->last = tb_simulator_later(last, message->last);
+    message_acknowledge(m, message, p->length, first, last);
     message->there += p->length;
     if (message->there == message->bytes) {
         uint64_t begin = receive_time(m, stream->path, message->bytes, message->first, message->last, &message->until);
@@ -232,14 +241,20 @@ static uint64_t frame_time(const struct tb_simulator_leg *leg, const struct tb_s
 }
 
 /* When the sender is through with a message of which its first wire has this part from `begin` to `end`. TB_COST_NEVER:
- * not with this part. */
+ * not with this part, or it is not known yet. */
 static uint64_t part_sent(const struct tb_simulator *m, const struct tb_simulator_part *p, uint64_t begin, uint64_t end)
 {
-    const struct tb_simulator_message *message = &m->messages[p->message];
+    struct tb_simulator_message *message = &m->messages[p->message];
     bool early = message->bytes <= m->constants->unsent;
     if (early ? p->start > 0 : p->start + p->length < message->bytes)
         return TB_COST_NEVER;
-    return tb_simulator_later(message->until, early ? begin : end);
+    if (early)
+        return tb_simulator_later(message->until, begin);
+    message->until = tb_simulator_later(message->until, end);
+    if (message->there >= message_behind(m, message))
+        return message->until;
+    message->next = TB_SIMULATOR_HELD;
+    return TB_COST_NEVER;
 }
 
 /* After a part of a long message its stream goes on. */
@@ -299,6 +314,7 @@ static void part_cross(struct tb_simulator *m, uint32_t part, uint32_t wire, uin
     struct tb_simulator_part *p = &m->parts[part];
     struct tb_simulator_wire *w = &m->wires[wire];
     uint64_t end, begin = tb_simulator_wire_take(m, wire, p->start, p->length, now, &end);
+    tb_simulator_turn_pass(m, wire, part, begin, end);
     if (p->burst && w->limited)
         note_add(m, &w->queue, &w->last_queue, end, burst_bytes(m, p));
     part_go_on(m, part, now, begin, end);
@@ -319,8 +335,9 @@ static void part_pass(struct tb_simulator *m, uint32_t part, uint64_t now)
         p->burst = false;
         p->last = tb_cost_add(p->last, m->constants->loss);
         tb_simulator_push(m, TB_SIMULATOR_PART, part, tb_cost_add(now, m->constants->loss));
-    } else if (m->mixed && (!p->is_short || p->in_turn) && (w->free > now || w->waiting != TB_SIMULATOR_NONE)) {
-        wire_wait(m, wire, part);
+    } else if ((m->mixed || w->in_turns) && (!p->is_short || p->in_turn) &&
+               (w->free > now || w->waiting != TB_SIMULATOR_NONE)) {
+        tb_simulator_turn_wait(m, wire, part);
     } else {
         part_cross(m, part, wire, now);
     }
@@ -329,11 +346,8 @@ static void part_pass(struct tb_simulator *m, uint32_t part, uint64_t now)
 void tb_simulator_wire_free(struct tb_simulator *m, uint32_t wire, uint64_t now)
 {
     struct tb_simulator_wire *w = &m->wires[wire];
-    if (w->free <= now) { /* else a short one has overtaken */
-        uint32_t part = w->waiting;
-        w->waiting = m->parts[part].next;
-        part_cross(m, part, wire, now);
-    }
+    if (w->free <= now) /* else a short one has overtaken */
+        part_cross(m, tb_simulator_turn_take(m, wire), wire, now);
     if (w->waiting != TB_SIMULATOR_NONE)
         tb_simulator_push(m, TB_SIMULATOR_WIRE, wire, w->free);
 }
@@ -358,11 +372,14 @@ static uint64_t part_bytes(uint64_t bytes)
     return part < PART_LEAST ? PART_LEAST : part;
 }
 
-/* Whether the window lets so many bytes go; if not, the stream has a time for its next part or waits. */
-static bool stream_open(struct tb_simulator *m, uint32_t index, uint64_t length, uint64_t window, uint64_t now)
+/* Whether the window lets so many bytes go; if not, the stream has a time for its next part or waits. A part is known
+ * to be there when all of it is, so that wires are idle unless one more is under way than an answer takes. */
+static bool stream_open(struct tb_simulator *m, uint32_t index, uint64_t length, uint64_t now)
 {
     struct tb_simulator_stream *stream = &m->streams[index];
-    if (stream_is_quiet(m, stream, now) || stream->under_way + length <= tb_simulator_later(window, 2 * length))
+    const struct tb_simulator_path *path = &m->paths[stream->path];
+    if (stream_is_quiet(m, stream, now) || stream->under_way + length <= tb_simulator_later(path->window, 2 * length) ||
+        stream->under_way < path->round_trip + length)
         return true;
     if (stream->acks != TB_SIMULATOR_NONE)
         tb_simulator_push(m, TB_SIMULATOR_NEXT, 2 * index, m->notes[stream->acks].time);
@@ -378,7 +395,7 @@ static void long_next(struct tb_simulator *m, uint32_t index, uint64_t now)
     uint64_t part_length = part_bytes(message->bytes);
     uint64_t length = message->left < part_length ? message->left : part_length;
     bool is_first = message->left == message->bytes;
-    if (!stream_open(m, index, length, m->paths[stream->path].window, now))
+    if (!stream_open(m, index, length, now))
         return;
     if (is_first)
         message->first = TB_COST_NEVER;

@@ -352,6 +352,93 @@ static void many_senders_overrun_a_queue(void **state)
     network_close(&n);
 }
 
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
+
+#define NEAR_AND_FAR                                                                                                   \
+    "clusters:\n- {name: a, hosts: [a1, a2, a3], " FAST "}\n- {name: b, hosts: [b1, b2, b3], " FAST "}\n"              \
+    "- {name: c, hosts: [c1, c2, c3], " FAST "}\nlinks:\n"
+
+/* Answers that take as long as several parts do not hold a message up, however it is cut. */
+static void a_long_wire_is_never_idle(void **state)
+{
+    struct network n;
+    network_open(&n, NEAR_AND_FAR "- {from: a, to: b, bandwidth: 100, latency: 20}\n", "a1 b1", 0);
+    network_unlimited(&n);
+    n.bytes->constants.agent_latency = 0;
+    for (uint64_t bytes = 50000; bytes <= 2 << 20; bytes += bytes / 5) {
+        uint64_t wire = bytes * 8 * 10000 * 1538 / 1448, time = alone(&n, 0, 1, bytes); /* ps */
+        assert_between(time, 20 * MS + wire, 20 * MS + wire + wire / 50 + 5 * MS);
+    }
+    network_close(&n);
+}
+
+/* Who sends something long through a slow wire is through with it when all but a window has passed, not when as many
+ * parts are under way as there may be. */
+static void senders_wait_for_the_window(void **state)
+{
+    struct network n;
+    struct hand h;
+    const uint64_t bytes = 2 << 20;
+    network_open(&n, NEAR_AND_FAR "- {from: a, to: b, bandwidth: 10, latency: 2}\n", "a1 b1", 0);
+    network_unlimited(&n);
+    uint64_t wire = bytes * 8 * 100000 * 1538 / 1448, window = wire / 16; /* 128 KiB */
+    hand_open(&h, &n);
+    hand_message(&h, 0, 1);
+    hand_run(&h, &n, bytes);
+    assert_between(h.ends[1], wire, wire + wire / 50);
+    assert_between(h.ends[0], wire - window, wire - window / 2);
+    network_close(&n);
+}
+
+/* ---- turns ------------------------------------------------------------------------------------------------------- */
+
+/* Two hosts send as much through one uplink, to places whose answers take one and forty milliseconds: much more of the
+ * one message is under way than of the other, and yet both get half of the wire. */
+static void near_and_far_streams_share_alike(void **state)
+{
+    struct network n;
+    struct hand h;
+    const uint64_t bytes = 2 << 20;
+    network_open(&n,
+                 "clusters:\n- {name: a, hosts: [a1, a2], " FAST ", uplink: {bandwidth: 100, latency: 0.5}}\n"
+                 "- {name: b, hosts: [b1], " FAST ", uplink: {bandwidth: 1000, latency: 0.5}}\n"
+                 "- {name: c, hosts: [c1], " FAST ", uplink: {bandwidth: 1000, latency: 40}}\n",
+                 "a1 a2 b1 c1", 0);
+    network_unlimited(&n);
+    uint64_t wire = bytes * 8 * 10000 * 1538 / 1448;
+    for (uint32_t first = 0; first < 2; first++) {
+        hand_open(&h, &n);
+        hand_message(&h, first, 2);
+        hand_message(&h, 1 - first, 3);
+        hand_run(&h, &n, bytes);
+        /* The near one has the wire for itself when it begins, the far one when it ends. */
+        assert_between(h.ends[2], 2 * wire - 50 * MS, 2 * wire + 5 * MS);
+        assert_between(h.ends[3], 2 * wire, 2 * wire + 50 * MS);
+    }
+    network_close(&n);
+}
+
+/* What several hosts send at the same time through a slower wire is there at the same time, though it is cut into few
+ * parts; and one that is alone again has the wire for itself. */
+static void what_comes_together_ends_together(void **state)
+{
+    struct network n;
+    struct hand h;
+    network_open(&n, NEAR_AND_FAR "- {from: a, to: b, bandwidth: 100, latency: 1}\n", "a1 a2 a3 b1 b2 b3", 0);
+    network_unlimited(&n);
+    n.bytes->constants.unsent = 0;
+    for (uint64_t bytes = 65536; bytes <= 1 << 20; bytes *= 4) {
+        uint64_t wire = bytes * 8 * 10000 * 1538 / 1448, part = wire / (bytes < 131072 ? bytes / 16384 : 8);
+        hand_open(&h, &n);
+        for (uint32_t i = 0; i < 3; i++)
+            hand_message(&h, i, 3 + i);
+        hand_run(&h, &n, bytes);
+        for (uint32_t i = 3; i < 6; i++)
+            assert_between(h.ends[i], 3 * wire - part, 3 * wire + 5 * MS);
+    }
+    network_close(&n);
+}
+
 /* ---- much -------------------------------------------------------------------------------------------------------- */
 
 static void large_open(struct network *n, uint32_t clusters, uint32_t hosts)
@@ -417,6 +504,10 @@ int main(void)
         cmocka_unit_test(long_messages_ask),
         cmocka_unit_test(gateways_hold_a_frame),
         cmocka_unit_test(many_senders_overrun_a_queue),
+        cmocka_unit_test(a_long_wire_is_never_idle),
+        cmocka_unit_test(senders_wait_for_the_window),
+        cmocka_unit_test(near_and_far_streams_share_alike),
+        cmocka_unit_test(what_comes_together_ends_together),
         cmocka_unit_test(memory_is_used_again),
         cmocka_unit_test(events_are_few),
     };
