@@ -87,8 +87,10 @@ static void watching_is_counted(void **state)
             question_is_ignored(&off);
         }
     }
-    duo_close(&net);
+    watch(&net);
+    tb_engine_stand_down(net.engines[0]);
     unwatch(&net); /* of one that has ended nothing becomes of it */
+    loop_net_close(&net);
 }
 
 /* A thread of the program waits in the engine for something else, and does everybody's work. */
@@ -388,6 +390,8 @@ static int threads_of_this_process(void)
     DIR *tasks = opendir("/proc/self/task");
     while (tasks != NULL && readdir(tasks) != NULL)
         count++;
+    if (tasks != NULL)
+        closedir(tasks);
     return count - 2; /* . and .. */
 }
 
