@@ -8,7 +8,8 @@ readers, and this compares the two. The rules:
   - a unit test (x_test.c, x_test.h) may include the simulated network, "transport/sim/...", and a loop in virtual time,
     "remote/virtual_loop_test.h", what changes bytes on the way, "base/changed_bytes_test.h", memory that fails,
     "base/failing_memory_test.h", cost tables, "job/cost_mapping_test.h", forests,
-    "collectives/forest_test.h", and described grids, "planner/network_test.h" and "random_grid_test.h", besides
+    "collectives/forest_test.h", described grids, "planner/network_test.h" and "random_grid_test.h", and hosts on a
+    switch, "transport/mcast/network_test.h", besides
   - mpi.h and tombolo.h are the user's: of src/ only src/mpi/ includes them
   - cmd/ includes "Y/Y.h" of any folder, tests/ and bench/ anything, examples/ only what a user has
   - a file of src/X/ uses tb_ and TB_ names of a header of src/Y/ only if Y is in X's row, however it came to see them:
@@ -46,7 +47,7 @@ PUBLIC = {"mpi.h", "tombolo.h"}
 PUBLIC_READERS = {"mpi"}
 TEST_AIDS = {"base/changed_bytes_test.h", "base/failing_memory_test.h", "collectives/forest_test.h",
              "job/cost_mapping_test.h", "planner/network_test.h", "planner/random_grid_test.h", "remote/virtual_loop_test.h",
-             "transport/null_test.h", "transport/sim/sim.h", "transport/sim/streams.h"}
+             "transport/mcast/network_test.h", "transport/null_test.h", "transport/sim/sim.h", "transport/sim/streams.h"}
 
 
 def read_table(root):

@@ -86,6 +86,7 @@ CHECKS = [
     Check("links", ["tests/lab/links"], tier="all", timeout=240, cases=True),
     Check("wires", ["tests/lab/wires"], cores=1, timeout=120, timeout_all=1200, cases=True),
     Check("families", ["tests/lab/families"], tier="all", cores=1, timeout=300, cases=True),
+    Check("groups", ["tests/lab/groups"], tier="all", cores=1, timeout=300, cases=True),
     Check("gateways", ["tests/lab/gateways"], cores=1, timeout=600, timeout_all=3600, cases=True),
     Check("cuts", ["tests/lab/cuts"], tier="all", cores=1, timeout=600, cases=True),
     Check("borders", ["tests/lab/borders"], tier="all", cores=1, timeout=300, cases=True),

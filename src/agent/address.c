@@ -1,7 +1,6 @@
 #include "agent/address.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fnmatch.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -132,21 +131,10 @@ int tb_address_list_own(struct tb_address_list *list, uint16_t port)
     return TB_OK;
 }
 
-static bool same_subnet(const struct tb_address *a, const struct tb_address *b)
-{
-    if (a->family != b->family)
-        return false;
-    unsigned bits = a->prefix < b->prefix ? a->prefix : b->prefix;
-    for (unsigned i = 0; i < bits; i++)
-        if (((a->bytes[i / 8] ^ b->bytes[i / 8]) >> (7 - i % 8)) & 1)
-            return false;
-    return bits > 0;
-}
-
 bool tb_address_is_near(const struct tb_address_list *list, const struct tb_address *address)
 {
     for (uint32_t i = 0; i < list->count; i++)
-        if (same_subnet(&list->at[i], address))
+        if (tb_address_same_subnet(&list->at[i], address))
             return true;
     return false;
 }
@@ -168,7 +156,7 @@ bool tb_address_list_narrow(struct tb_address_list *own, const struct tb_address
     for (uint32_t i = 0; i < own->count; i++) {
         bool is_near = false;
         for (uint32_t k = 0; k < count && !is_near; k++)
-            is_near = same_subnet(&own->at[i], &neighbours[k]);
+            is_near = tb_address_same_subnet(&own->at[i], &neighbours[k]);
         if (is_near)
             near.at[near.count++] = own->at[i];
         if (is_of_ssh(&own->at[i], ssh))
@@ -188,17 +176,32 @@ void tb_address_fix_scope(const struct tb_address_list *own, struct tb_address *
         }
 }
 
-int tb_ports_parse(const char *text, uint16_t *low, uint16_t *high)
+static const struct ifaddrs *find_holder(const struct ifaddrs *all, const struct tb_address *own)
 {
-    char *end;
-    errno = 0;
-    unsigned long first = strtoul(text, &end, 10), last = first;
-    bool good = end != text && errno == 0 && *text != '-';
-    if (good && *end == '-' && end[1] >= '0' && end[1] <= '9')
-        last = strtoul(end + 1, &end, 10);
-    if (!good || *end != 0 || first > 65535 || last > 65535 || last < first)
-        return tb_error(TB_ERR_ARGUMENT, "ports=%s is neither 0, a port nor a range such as 20000-20100", text);
-    *low = (uint16_t)first;
-    *high = (uint16_t)last;
-    return TB_OK;
+    for (const struct ifaddrs *i = all; i != NULL; i = i->ifa_next) {
+        struct tb_address address;
+        if (i->ifa_addr != NULL && take_socket_address(i->ifa_addr, NULL, &address) && address.family == own->family &&
+            address.scope == own->scope && memcmp(address.bytes, own->bytes, sizeof own->bytes) == 0)
+            return i;
+    }
+    return NULL;
+}
+
+int tb_address_find_interface(const struct tb_address *own, uint32_t *index)
+{
+    struct ifaddrs *all;
+    char text[80];
+    int rc = TB_OK;
+    if (getifaddrs(&all) < 0)
+        return tb_error_errno("cannot list the network interfaces");
+    const struct ifaddrs *holder = find_holder(all, own);
+    tb_address_print(own, text, sizeof text);
+    *index = holder != NULL ? if_nametoindex(holder->ifa_name) : 0;
+    if (*index == 0)
+        rc = tb_error(TB_ERR_UNSUPPORTED, "no network interface has the address %s any more", text);
+    else if (!(holder->ifa_flags & IFF_UP) || !(holder->ifa_flags & IFF_MULTICAST))
+        rc = tb_error(TB_ERR_UNSUPPORTED, "network interface %s %s", holder->ifa_name,
+                      holder->ifa_flags & IFF_UP ? "carries no multicast" : "is down");
+    freeifaddrs(all);
+    return rc;
 }

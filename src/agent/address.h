@@ -18,9 +18,9 @@ bool tb_address_list_narrow(struct tb_address_list *own, const struct tb_address
                             const char *ssh);
 /* Is the address in a subnet of one of the list? */
 bool tb_address_is_near(const struct tb_address_list *list, const struct tb_address *address);
+/* The index of the interface that has an address of this host, and passes multicast. An error says why not. */
+int tb_address_find_interface(const struct tb_address *own, uint32_t *index);
 /* Link-local addresses need the number of our own interface, not of theirs. */
 void tb_address_fix_scope(const struct tb_address_list *own, struct tb_address *address);
-/* "0", "4711" or "20000-20100", as the parameter `ports` has it. */
-int tb_ports_parse(const char *text, uint16_t *low, uint16_t *high);
 
 #endif

@@ -7,27 +7,6 @@
 
 #include <cmocka.h>
 
-static void ports_are_parsed(void **state)
-{
-    uint16_t low, high;
-    static const struct {
-        const char *text;
-        int low, high; /* -1: an error */
-    } cases[] = {{"0", 0, 0},        {"4711", 4711, 4711}, {"20000-20100", 20000, 20100},
-                 {"7-7", 7, 7},      {"", -1, 0},          {"x", -1, 0},
-                 {"-5", -1, 0},      {"10-5", -1, 0},      {"65536", -1, 0},
-                 {"1-65536", -1, 0}, {"1-", -1, 0},        {"1-2-3", -1, 0},
-                 {"1 2", -1, 0},     {"1--2", -1, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        int rc = tb_ports_parse(cases[i].text, &low, &high);
-        assert_int_equal(rc, cases[i].low < 0 ? TB_ERR_ARGUMENT : TB_OK);
-        if (rc == TB_OK) {
-            assert_int_equal(low, cases[i].low);
-            assert_int_equal(high, cases[i].high);
-        }
-    }
-}
-
 static void interfaces_can_be_chosen(void **state)
 {
     struct tb_address_list list;
@@ -50,6 +29,19 @@ static void interfaces_can_be_chosen(void **state)
     assert_int_equal(tb_param_set("interfaces", "no-such-interface", TB_PARAM_LAUNCHER), TB_OK);
     assert_int_equal(tb_address_list_own(&list, 4711), TB_ERR_ARGUMENT);
     assert_non_null(strstr(tb_error_story(), "no-such-interface"));
+}
+
+static void interfaces_are_found_by_address(void **state)
+{
+    const struct tb_address loopback = {.family = 4, .bytes = {127, 0, 0, 1}},
+                            nobody = {.family = 4, .port = 7, .bytes = {192, 0, 2, 1}};
+    uint32_t index = 0;
+    assert_int_equal(tb_address_find_interface(&nobody, &index), TB_ERR_UNSUPPORTED);
+    assert_string_equal(tb_error_story(), "no network interface has the address 192.0.2.1:7 any more");
+    int rc = tb_address_find_interface(&loopback, &index); /* it has the address, but no multicast, or is down */
+    if (rc != TB_OK)
+        assert_null(strstr(tb_error_story(), "any more"));
+    assert_int_not_equal(index, 0);
 }
 
 static struct tb_address address_of(uint8_t a, uint8_t b, uint8_t c, uint8_t d, uint8_t prefix)
@@ -107,8 +99,8 @@ static void link_local_addresses_get_our_interface(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ports_are_parsed),
         cmocka_unit_test(interfaces_can_be_chosen),
+        cmocka_unit_test(interfaces_are_found_by_address),
         cmocka_unit_test(near_is_in_one_subnet),
         cmocka_unit_test(an_inner_host_knows_its_side),
         cmocka_unit_test(link_local_addresses_get_our_interface),

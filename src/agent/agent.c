@@ -442,26 +442,6 @@ static void take_probe(struct tb_agent *agent, struct tb_reader *r)
         tb_reach_probe_begin(&agent->network.reach_probe, r);
 }
 
-static void take_attach(struct tb_agent *agent, struct tb_reader *r)
-{
-    tb_tunnels_take_answer(&agent->tunnels, r);
-}
-
-static void take_shell(struct tb_agent *agent, struct tb_reader *r)
-{
-    tb_tunnels_take_shell(&agent->tunnels, r);
-}
-
-static void take_tunnel(struct tb_agent *agent, struct tb_reader *r)
-{
-    tb_tunnels_take_bytes(&agent->tunnels, r);
-}
-
-static void take_tunnel_end(struct tb_agent *agent, struct tb_reader *r)
-{
-    tb_tunnels_take_end(&agent->tunnels, r);
-}
-
 /* What an agent does when the launcher speaks. A kind that is not here is one of a later version, and nothing happens.
  */
 static void uplink_frame(void *context, struct tb_control_frame *frame)
@@ -469,29 +449,22 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
     static const struct {
         enum tb_control kind;
         void (*take)(struct tb_agent *agent, struct tb_reader *r);
-    } table[] = {{TB_CONTROL_TUNNEL, take_tunnel},
-                 {TB_CONTROL_WINDOW, take_window},
-                 {TB_CONTROL_INPUT, take_input},
-                 {TB_CONTROL_CALL, take_call},
-                 {TB_CONTROL_SETUP, take_setup},
-                 {TB_CONTROL_PROBE, take_probe},
-                 {TB_CONTROL_ROUTES, take_routes},
-                 {TB_CONTROL_COSTS, take_costs},
-                 {TB_CONTROL_PLAN, take_plan},
-                 {TB_CONTROL_ADDRESS_BOOK, take_book},
-                 {TB_CONTROL_STAND_INS, take_stand_ins},
-                 {TB_CONTROL_START, take_start},
-                 {TB_CONTROL_SHELL, take_shell},
-                 {TB_CONTROL_ATTACH, take_attach},
-                 {TB_CONTROL_TUNNEL_END, take_tunnel_end},
-                 {TB_CONTROL_SIGNAL, take_signal},
-                 {TB_CONTROL_STOP, take_stop},
-                 {TB_CONTROL_ASK, take_ask}};
+    } table[] = {
+        {TB_CONTROL_WINDOW, take_window},       {TB_CONTROL_INPUT, take_input}, {TB_CONTROL_CALL, take_call},
+        {TB_CONTROL_SETUP, take_setup},         {TB_CONTROL_PROBE, take_probe}, {TB_CONTROL_ROUTES, take_routes},
+        {TB_CONTROL_COSTS, take_costs},         {TB_CONTROL_PLAN, take_plan},   {TB_CONTROL_ADDRESS_BOOK, take_book},
+        {TB_CONTROL_STAND_INS, take_stand_ins}, {TB_CONTROL_START, take_start}, {TB_CONTROL_SIGNAL, take_signal},
+        {TB_CONTROL_STOP, take_stop},           {TB_CONTROL_ASK, take_ask}};
+    struct tb_agent *agent = context;
+    if (tb_tunnels_take(&agent->tunnels, frame))
+        return;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (table[i].kind == frame->kind) {
-            table[i].take(context, &frame->fields);
+            table[i].take(agent, &frame->fields);
             return;
         }
+    if (agent->phase >= TB_AGENT_READY && tb_local_ranks_take_group(&agent->local, frame) != TB_OK)
+        trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */

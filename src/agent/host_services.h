@@ -1,5 +1,6 @@
 /* Host services: what every rank of this host gets with its welcome: shared memory, a doorbell for each rank, the
- * address book, the routes, what links cost, a plan if there is one, memory for plans, and the parameters. The agent
+ * address book, the routes, what links cost, a plan if there is one, memory for plans, the parameters, and whether
+ * multicast is tested. The agent
  * makes them once, before the ranks start, and keeps them for as long as the job lasts. */
 #ifndef TB_AGENT_HOST_SERVICES_H
 #define TB_AGENT_HOST_SERVICES_H
@@ -12,7 +13,9 @@ struct tb_host_services {
     uint64_t segment_bytes;
     int segment, book, routes, plans; /* memfds; -1: not made */
     int plan;                         /* the same: what the job follows; -1: none */
-    int costs; /* the same: the first version of what links cost, of the cost store; -1: not there */
+    const struct tb_multicast_facts
+        *multicast; /* what is known of it, changing with each verdict; NULL: there is none */
+    int costs;      /* the same: the first version of what links cost, of the cost store; -1: not there */
     uint32_t rank_count;
     int *doorbells; /* eventfds, one for each rank */
 };

@@ -114,6 +114,36 @@ static void rank_aborted(void *context, uint32_t local, uint32_t code, enum tb_a
     tb_uplink_end(l->uplink);
 }
 
+static void rank_has_trouble(void *context, uint32_t version, enum tb_multicast_trouble what)
+{
+    struct tb_local_ranks *l = context;
+    tb_host_group_complain(&l->group, version, what);
+}
+
+static void group_state(void *context, uint32_t attempt, enum tb_multicast_state state, uint32_t fits, const char *why)
+{
+    const struct tb_local_ranks *l = context;
+    tb_uplink_tell_group_state(l->uplink, attempt, state, fits, why);
+}
+
+static void group_heard(void *context, uint32_t test, uint64_t heard, uint64_t longest)
+{
+    const struct tb_local_ranks *l = context;
+    tb_uplink_tell_group_heard(l->uplink, test, heard, longest);
+}
+
+static void group_trouble(void *context, uint32_t version, enum tb_multicast_trouble what)
+{
+    const struct tb_local_ranks *l = context;
+    tb_uplink_tell_group_trouble(l->uplink, version, what);
+}
+
+static void group_verdict(void *context)
+{
+    struct tb_local_ranks *l = context;
+    tb_rank_port_verdict(&l->port);
+}
+
 static void output_written(void *context, uint32_t rank, enum tb_output_stream stream, const void *bytes, size_t length)
 {
     struct tb_local_ranks *l = context;
@@ -164,6 +194,12 @@ void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct 
         &l->cores, loop,
         &(struct tb_core_watch_events){.context = l, .processes = rank_processes, .dumping = rank_dumping});
     tb_wait_question_open(&l->question, loop, uplink, &l->port);
+    tb_host_group_init(&l->group, loop, &tb_group_port_calls,
+                       &(struct tb_host_group_events){.context = l,
+                                                      .state = group_state,
+                                                      .heard = group_heard,
+                                                      .trouble = group_trouble,
+                                                      .verdict = group_verdict});
     tb_rank_input_open(&l->input, loop, &(struct tb_rank_input_events){.context = l, .taken = input_taken});
 }
 
@@ -174,6 +210,7 @@ int tb_local_ranks_listen(struct tb_local_ranks *l)
                                                .waiting = rank_waits,
                                                .waits = rank_says_waits,
                                                .left = rank_left,
+                                               .group_trouble = rank_has_trouble,
                                                .aborted = rank_aborted};
     return tb_rank_port_open(&l->port, l->loop, &events);
 }
@@ -199,6 +236,7 @@ int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, 
         return tb_error(TB_ERR_PROTOCOL, "the address book has come before the end of the plan");
     l->services.host = host;
     l->services.parameters = setup->parameters;
+    l->services.multicast = &l->group.known;
     int rc = tb_host_services_make(&l->services, count, book, routes);
     if (rc == TB_OK)
         rc = tb_rank_port_make(&l->port, &l->services, count, 64 + 4 * (book->ranks + book->host_count));
@@ -236,6 +274,7 @@ int tb_local_ranks_start(struct tb_local_ranks *l, const struct tb_rank_start *s
     for (uint32_t i = 0; i < l->ranks.count; i++)
         tb_put_u32(w, (uint32_t)l->ranks.all[i].pid);
     tb_uplink_end(l->uplink);
+    tb_host_group_begin(&l->group, start->setup, start->book);
     return TB_OK;
 }
 
@@ -264,6 +303,13 @@ int tb_local_ranks_take_plan(struct tb_local_ranks *l, struct tb_reader *r)
     return tb_sealed_store_take(&l->plan, r, 0, &l->services.plan);
 }
 
+int tb_local_ranks_take_group(struct tb_local_ranks *l, struct tb_control_frame *frame)
+{
+    bool ours = frame->kind == TB_CONTROL_GROUP || frame->kind == TB_CONTROL_GROUP_TEST ||
+                frame->kind == TB_CONTROL_GROUP_VERDICT;
+    return ours ? tb_host_group_take(&l->group, (enum tb_control)frame->kind, &frame->fields) : TB_OK;
+}
+
 int tb_local_ranks_reroute(struct tb_local_ranks *l, const struct tb_host_routes *routes)
 {
     int rc = tb_host_services_change_routes(&l->services, routes);
@@ -277,6 +323,7 @@ void tb_local_ranks_stop(struct tb_local_ranks *l)
     if (l->stopping)
         return;
     l->stopping = true;
+    tb_host_group_close(&l->group);
     for (uint32_t i = 0; i < l->ranks.count; i++) {
         struct tb_rank *rank = &l->ranks.all[i];
         pid_t joined = l->port.ranks[i].joined;

@@ -8,6 +8,7 @@
 #include "agent/core_watch.h"
 #include "agent/cost_store.h"
 #include "agent/cpu_binding.h"
+#include "agent/host_group.h"
 #include "agent/host_parameters.h"
 #include "agent/outputs.h"
 #include "agent/rank_input.h"
@@ -36,6 +37,7 @@ struct tb_local_ranks {
     struct tb_cost_store costs;
     struct tb_sealed_store plan;
     struct tb_host_services services;
+    struct tb_host_group group;
     struct tb_cpu_binding *binding; /* until they are started; NULL: they are not bound, or cannot be */
     struct tb_ranks ranks;
     struct tb_rank_port port;
@@ -63,6 +65,8 @@ int tb_local_ranks_start(struct tb_local_ranks *local, const struct tb_rank_star
 int tb_local_ranks_take_costs(struct tb_local_ranks *local, struct tb_reader *r, uint32_t host_count);
 /* Before the address book: a part of the plan that the job follows. */
 int tb_local_ranks_take_plan(struct tb_local_ranks *local, struct tb_reader *r);
+/* TB_CONTROL_GROUP, _GROUP_TEST and _GROUP_VERDICT; others are left alone. */
+int tb_local_ranks_take_group(struct tb_local_ranks *local, struct tb_control_frame *frame);
 int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_routes *routes); /* tells them */
 /* Before the agent ends them: that is told with each end, but of those that were ending anyway. */
 void tb_local_ranks_stop(struct tb_local_ranks *local);

@@ -40,6 +40,7 @@ static int send_welcome(struct tb_port_rank *rank)
     const struct tb_host_services *s = rank->port->services;
     struct tb_rank_welcome welcome = {
         .rank = rank->rank, .host = s->host, .app = rank->app, .segment_bytes = s->segment_bytes};
+    welcome.multicast = s->multicast != NULL && s->multicast->expected;
     const int files[TB_WELCOME_FILES] = {
         [TB_WELCOME_SEGMENT] = s->segment, [TB_WELCOME_BOOK] = s->book,   [TB_WELCOME_ROUTES] = s->routes,
         [TB_WELCOME_COSTS] = s->costs,     [TB_WELCOME_PLANS] = s->plans, [TB_WELCOME_PLAN] = s->plan};
@@ -181,6 +182,21 @@ void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number
     flush_parcels(rank);
 }
 
+static void tell_verdict(struct tb_port_rank *rank)
+{
+    struct parcel *parcel = renew_parcel(rank, TB_CONTROL_GROUP_VERDICT, -1);
+    if (parcel != NULL)
+        tb_multicast_put(&parcel->fields, rank->port->services->multicast);
+}
+
+void tb_rank_port_verdict(struct tb_rank_port *port)
+{
+    for (uint32_t i = 0; i < port->count; i++) {
+        tell_verdict(&port->ranks[i]);
+        flush_parcels(&port->ranks[i]);
+    }
+}
+
 /* ---- the process that has joined -------------------------------------------------------------------------------- */
 
 static uint32_t local_of(const struct tb_port_rank *rank)
@@ -269,6 +285,15 @@ static void take_waits(struct tb_port_rank *rank, struct tb_reader *r)
         events->waits(events->context, local_of(rank), number, count, r);
 }
 
+static void take_group_trouble(struct tb_port_rank *rank, struct tb_reader *r)
+{
+    const struct tb_rank_port_events *events = &rank->port->events;
+    uint32_t version = tb_get_u32(r);
+    uint8_t what = tb_get_u8(r);
+    if (tb_reader_end(r) == TB_OK && what < TB_MULTICAST_TROUBLES)
+        events->group_trouble(events->context, version, (enum tb_multicast_trouble)what);
+}
+
 /* It may count processes in a namespace of its own. */
 static void take_hello(struct tb_port_rank *rank, struct tb_packet *packet)
 {
@@ -303,6 +328,9 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
         break;
     case TB_CONTROL_WAITS:
         take_waits(rank, r);
+        break;
+    case TB_CONTROL_GROUP_TROUBLE:
+        take_group_trouble(rank, r);
         break;
     default:
         tb_log(TB_LOG_WARN, "agent", "rank %u says something unknown (%u)", rank->rank, packet->frame.kind);
@@ -474,6 +502,8 @@ static void admit(struct tb_rank_port *port, int socket)
     rank->joined = who.pid;
     rank->over = false;
     rank->welcomed = 0;
+    if (port->services->multicast != NULL && port->services->multicast->version > 0)
+        tell_verdict(rank);
     if (watch_control(rank, socket) == TB_OK)
         flush_parcels(rank);
     watch_process(rank);

@@ -23,6 +23,8 @@ struct tb_rank_port_events {
     /* The process that had joined the job for a rank has ended without MPI_Finalize, as waitpid would give it (-1: not
      * known). It was not the one that was started, which goes on. */
     void (*left)(void *context, uint32_t local, int status);
+    /* A rank has trouble with the multicast group of the host, as the verdict of this version has it. */
+    void (*group_trouble)(void *context, uint32_t version, enum tb_multicast_trouble what);
     /* A rank has ended the job. */
     void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                     size_t length);
@@ -77,5 +79,6 @@ void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number
 void tb_rank_port_routes(struct tb_rank_port *port); /* tells all ranks the routes, which have changed */
 /* Gives all ranks a later version of what links cost, behind those that they have. The memfd stays the caller's. */
 void tb_rank_port_costs(struct tb_rank_port *port, uint32_t version, int costs);
+void tb_rank_port_verdict(struct tb_rank_port *port); /* tells all ranks where multicast works, as the services say */
 
 #endif

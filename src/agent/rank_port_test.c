@@ -260,6 +260,67 @@ static void only_the_newest_waits(void **state)
 /* ---- those who come by name -------------------------------------------------------------------------------------- */
 
 /* What waits for the rank goes with it to the new socket. */
+static void expect_verdict(int socket, uint32_t version, bool works)
+{
+    struct tb_multicast_facts known = {.expected = true};
+    assert_int_equal(tb_multicast_get(expect(socket, TB_CONTROL_GROUP_VERDICT), &known), TB_OK);
+    assert_int_equal(known.version, version);
+    assert_int_equal(tb_multicast_newest(&known, 0), works ? TB_MULTICAST_WORKS : TB_MULTICAST_FAILS);
+    assert_int_equal(tb_multicast_first(&known, 0), TB_MULTICAST_WORKS);
+}
+
+/* Who reads nothing gets the newest, and who comes by name once more, the one that there is. */
+static void all_are_told_where_multicast_works(void **state)
+{
+    struct world w;
+    struct tb_multicast_facts known = {.expected = true};
+    const uint8_t works = 1, fails = 0;
+    world_make(&w);
+    w.services.multicast = &known;
+    world_start(&w);
+    struct tb_reader *r = expect(w.sockets[0], TB_CONTROL_WELCOME);
+    assert_int_equal(r->bytes[r->length - 1], 1); /* a verdict will come */
+    tb_packet_discard(&packet);
+    say_hello(&w, w.sockets[0]);
+    assert_int_equal(tb_multicast_learn(&known, 1, &works, 1), TB_OK);
+    tb_rank_port_verdict(&w.port);
+    expect_verdict(w.sockets[0], 1, true);
+    assert_int_equal(tb_multicast_learn(&known, 2, &fails, 1), TB_OK);
+    tb_rank_port_verdict(&w.port);
+    expect_verdict(w.sockets[0], 2, false);
+    expect_welcome(w.sockets[1], 8, 1);
+    say_hello(&w, w.sockets[1]);
+    expect_verdict(w.sockets[1], 2, false);
+    expect_nothing(w.sockets[1]);
+    w.port.ranks[1].pid = getpid();
+    w.port.ranks[1].joined = getpid();
+    int fd = come_by_name(&w);
+    say_hello(&w, fd);
+    expect_welcome(fd, 8, 1);
+    expect_verdict(fd, 2, false);
+    close(fd);
+    world_close(&w);
+}
+
+static void trouble_is_handed_up(void **state)
+{
+    struct world w;
+    struct tb_writer fields;
+    world_open(&w);
+    for (unsigned what = 0; what <= TB_MULTICAST_TROUBLES; what++) {
+        tb_writer_open(&fields);
+        tb_put_u32(&fields, 7);
+        tb_put_u8(&fields, (uint8_t)what);
+        assert_int_equal(tb_packet_send(w.sockets[1], TB_CONTROL_GROUP_TROUBLE, &fields, NULL, 0), TB_OK);
+        tb_writer_close(&fields);
+    }
+    say_numbers(&w, w.sockets[1], TB_CONTROL_GROUP_TROUBLE, 1, (uint32_t[]){7}); /* nonsense is not */
+    assert_int_equal(w.troubles, 2);
+    assert_int_equal(w.version, 7);
+    assert_int_equal(w.trouble, TB_MULTICAST_OTHER_JOB);
+    world_close(&w);
+}
+
 static void a_rank_comes_by_name(void **state)
 {
     struct world w;
@@ -350,6 +411,8 @@ int main(void)
         cmocka_unit_test(all_get_every_version_of_the_costs),
         cmocka_unit_test(all_are_told_routes),
         cmocka_unit_test(only_the_newest_waits),
+        cmocka_unit_test(all_are_told_where_multicast_works),
+        cmocka_unit_test(trouble_is_handed_up),
         cmocka_unit_test(a_rank_comes_by_name),
         cmocka_unit_test(strangers_get_nothing),
         cmocka_unit_test(a_rank_is_one_program),

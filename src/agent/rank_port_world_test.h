@@ -36,6 +36,9 @@ struct world {
     int sockets[RANKS]; /* the ranks' ends */
     int connects, aborts, waits, lefts;
     int status; /* of the last one that left */
+    int troubles;
+    uint32_t version; /* of the verdict that the last one was about */
+    enum tb_multicast_trouble trouble;
     struct tb_job_waiting awaited;
     uint32_t local, code; /* of the last call */
     enum tb_abort_reason reason;
@@ -82,10 +85,22 @@ static inline void take_left(void *context, uint32_t local, int status)
     w->status = status;
 }
 
+static inline void take_group_trouble(void *context, uint32_t version, enum tb_multicast_trouble what)
+{
+    struct world *w = context;
+    w->troubles++;
+    w->version = version;
+    w->trouble = what;
+}
+
 static inline void world_make(struct world *w)
 {
-    const struct tb_rank_port_events events = {
-        .context = w, .connect = take_connect, .waiting = take_waiting, .left = take_left, .aborted = take_aborted};
+    const struct tb_rank_port_events events = {.context = w,
+                                               .connect = take_connect,
+                                               .waiting = take_waiting,
+                                               .left = take_left,
+                                               .group_trouble = take_group_trouble,
+                                               .aborted = take_aborted};
     struct tb_host_routes routes = {0};
     struct tb_host host = {.name = "here", .rank_count = RANKS};
     struct tb_rank_range range = {.count = RANKS};

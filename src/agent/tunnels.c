@@ -484,6 +484,26 @@ void tb_tunnels_take_answer(struct tb_tunnels *tunnels, struct tb_reader *r)
         tunnel->awaited = false;
 }
 
+bool tb_tunnels_take(struct tb_tunnels *tunnels, struct tb_control_frame *frame)
+{
+    switch (frame->kind) {
+    case TB_CONTROL_TUNNEL:
+        tb_tunnels_take_bytes(tunnels, &frame->fields);
+        return true;
+    case TB_CONTROL_TUNNEL_END:
+        tb_tunnels_take_end(tunnels, &frame->fields);
+        return true;
+    case TB_CONTROL_SHELL:
+        tb_tunnels_take_shell(tunnels, &frame->fields);
+        return true;
+    case TB_CONTROL_ATTACH:
+        tb_tunnels_take_answer(tunnels, &frame->fields);
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* ---- ending ------------------------------------------------------------------------------------------------------ */
 
 /* Somebody else may write to it all the time. */

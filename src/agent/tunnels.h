@@ -39,6 +39,8 @@ static inline bool tb_tunnels_empty(const struct tb_tunnels *tunnels)
  * agent has said which frame it expects. */
 void tb_tunnels_adopt(struct tb_tunnels *tunnels, uint32_t host, int socket, const struct tb_key *secret);
 
+/* A frame of the launcher. False: it is none of these. */
+bool tb_tunnels_take(struct tb_tunnels *tunnels, struct tb_control_frame *frame);
 void tb_tunnels_take_shell(struct tb_tunnels *tunnels, struct tb_reader *r);  /* TB_CONTROL_SHELL, */
 void tb_tunnels_take_answer(struct tb_tunnels *tunnels, struct tb_reader *r); /* _ATTACH, */
 void tb_tunnels_take_bytes(struct tb_tunnels *tunnels, struct tb_reader *r);  /* _TUNNEL, */

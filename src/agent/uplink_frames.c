@@ -59,3 +59,31 @@ void tb_uplink_tell_link(struct tb_uplink *uplink, uint32_t host, enum tb_link_r
     tb_put_text(w, why);
     tb_uplink_end(uplink);
 }
+
+void tb_uplink_tell_group_state(struct tb_uplink *uplink, uint32_t attempt, enum tb_multicast_state state,
+                                uint32_t fits, const char *why)
+{
+    struct tb_writer *w = tb_uplink_begin(uplink, TB_CONTROL_GROUP_STATE);
+    tb_put_u32(w, attempt);
+    tb_put_u8(w, (uint8_t)state);
+    tb_put_u32(w, fits);
+    tb_put_text(w, why);
+    tb_uplink_end(uplink);
+}
+
+void tb_uplink_tell_group_heard(struct tb_uplink *uplink, uint32_t test, uint64_t heard, uint64_t longest)
+{
+    struct tb_writer *w = tb_uplink_begin(uplink, TB_CONTROL_GROUP_HEARD);
+    tb_put_u32(w, test);
+    tb_put_u64(w, heard);
+    tb_put_u64(w, longest);
+    tb_uplink_end(uplink);
+}
+
+void tb_uplink_tell_group_trouble(struct tb_uplink *uplink, uint32_t version, enum tb_multicast_trouble what)
+{
+    struct tb_writer *w = tb_uplink_begin(uplink, TB_CONTROL_GROUP_TROUBLE);
+    tb_put_u32(w, version);
+    tb_put_u8(w, (uint8_t)what);
+    tb_uplink_end(uplink);
+}

@@ -17,5 +17,10 @@ void tb_uplink_tell_probed(struct tb_uplink *uplink, const struct tb_reach_repor
 /* TB_CONTROL_LINK. What is wrong is said again and again: what cannot leave now is not kept. */
 void tb_uplink_tell_link(struct tb_uplink *uplink, uint32_t host, enum tb_link_report state, uint64_t time,
                          const char *why);
+/* TB_CONTROL_GROUP_STATE, _HEARD and _TROUBLE. */
+void tb_uplink_tell_group_state(struct tb_uplink *uplink, uint32_t attempt, enum tb_multicast_state state,
+                                uint32_t fits, const char *why);
+void tb_uplink_tell_group_heard(struct tb_uplink *uplink, uint32_t test, uint64_t heard, uint64_t longest);
+void tb_uplink_tell_group_trouble(struct tb_uplink *uplink, uint32_t version, enum tb_multicast_trouble what);
 
 #endif

@@ -60,6 +60,12 @@ static inline bool tb_param_connects_ranks(void)
     return !tb_param.forbid_direct && !tb_param_encrypts_all() && tb_param_lists(tb_param.transports, "tcp");
 }
 
+/* Whether there may be multicast between hosts. Only who may connect may: what does not come through is asked for. */
+static inline bool tb_param_multicasts(void)
+{
+    return tb_param_connects_ranks() && tb_param.mcast != NULL && strcmp(tb_param.mcast, "off") != 0;
+}
+
 /* Whether ranks of one host have memory in common; if not, they are as far apart as those of different hosts. */
 static inline bool tb_param_shares_memory(void)
 {

@@ -38,6 +38,14 @@ TB_PARAM_INT_ROW(compress_level, "0", 0, 19, 0,
                  "how hard to compress, from 1 (fast) to 19 (small); 0: as the speed of the link allows")
 TB_PARAM_SIZE_ROW(relay_window, "4m", 1 << 16, 1 << 24, 0,
                   "payload that may be on its way through gateways from one rank to another")
+TB_PARAM_TEXT_ROW(mcast, "auto", 0, "multicast inside clusters: auto (where it is found to work) or off")
+TB_PARAM_INT_ROW(mcast_hosts, "3", 2, 65536, 0,
+                 "smallest number of hosts with ranks for which a cluster has a multicast group")
+TB_PARAM_INT_ROW(
+    mcast_ttl, "1", 1, 255, 0,
+    "time to live of multicast datagrams; 1: they pass no router, and the hosts must have a subnet in common")
+TB_PARAM_SIZE_ROW(mcast_piece, "0", 128, 9000, TB_PARAM_OR_ZERO,
+                  "most payload bytes of a multicast datagram; 0: as many as the MTU allows")
 TB_PARAM_TIME_ROW(start_timeout, "30s", 100 * TB_PARAM_MS, TB_PARAM_LONGEST, 0,
                   "how long hosts may take to answer at the start of a job")
 TB_PARAM_TIME_ROW(
@@ -96,7 +104,8 @@ TB_PARAM_BOOL_ROW(
     reproducible, "no", 0,
     "results of reductions depend on the number of ranks alone, not on where they are, at a price in time")
 TB_PARAM_BOOL_ROW(strict, "no", 0, "refuse reductions of MPI_CHAR, which the standard has for text only")
-TB_PARAM_BOOL_ROW(explain, "no", 0, "print at the end which algorithms have run, how often, and why")
+TB_PARAM_BOOL_ROW(explain, "no", 0,
+                  "print at the end which algorithms have run, how often, and why; and where multicast works")
 TB_PARAM_INT_ROW(feedback, "0", 0, 1000000, 0,
                  "measure every so many calls of a kind, and correct predictions that are wrong; 0: never")
 TB_PARAM_TEXT_ROW(barrier, "", 0, "algorithm of MPI_Barrier; empty: the cheapest (tombolo explain lists them)")

@@ -170,6 +170,7 @@ static int take_welcome(struct tb_job *job, struct tb_packet *packet)
     size_t length = 0;
     const char *parameters = tb_get_bytes(r, &length);
     bool planned = tb_get_u8(r) != 0;
+    job->multicast.expected = tb_get_u8(r) != 0;
     uint32_t files = planned ? TB_WELCOME_FILES : TB_WELCOME_PLAN;
     if (tb_reader_end(r) != TB_OK || packet->descriptor_count <= files)
         return tb_error(TB_ERR_PROTOCOL, "the agent's welcome makes no sense; are program and mpiexec of the same "
@@ -424,6 +425,15 @@ static int take_costs(struct tb_job *job, const struct tb_packet *packet)
     return tb_cost_mapping_add(&job->costs, packet->descriptors[0], job->book.host_count, job->book.places.count);
 }
 
+static int take_verdict(struct tb_job *job, struct tb_packet *packet)
+{
+    int rc = tb_multicast_get(&packet->frame.fields, &job->multicast);
+    if (rc == TB_OK)
+        tb_log(TB_LOG_DEBUG, "job", "multicast, verdict %u: %s", job->multicast.version,
+               job->multicast.grouped ? "works here" : "not here");
+    return rc;
+}
+
 int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
 {
     if (job->control < 0)
@@ -445,6 +455,8 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             rc = take_routes(job, &packet, events);
         else if (packet.frame.kind == TB_CONTROL_COSTS)
             rc = take_costs(job, &packet);
+        else if (packet.frame.kind == TB_CONTROL_GROUP_VERDICT)
+            rc = take_verdict(job, &packet);
         else if (packet.frame.kind == TB_CONTROL_ASK && events->asked != NULL)
             events->asked(events->context, tb_get_u32(&packet.frame.fields));
         tb_packet_discard(&packet);
@@ -509,6 +521,18 @@ void tb_job_tell_waiting(struct tb_job *job, const struct tb_job_waiting *waitin
         tb_put_u64(&w, waiting->stuck[i].tried);
     }
     tb_packet_send(job->control, TB_CONTROL_WAITING, &w, NULL, 0);
+    tb_writer_close(&w);
+}
+
+void tb_job_tell_group_trouble(struct tb_job *job, enum tb_multicast_trouble what)
+{
+    if (job->control < 0)
+        return;
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u32(&w, job->multicast.version);
+    tb_put_u8(&w, (uint8_t)what);
+    tb_packet_send(job->control, TB_CONTROL_GROUP_TROUBLE, &w, NULL, 0);
     tb_writer_close(&w);
 }
 

@@ -3,14 +3,14 @@
 #ifndef TB_JOB_JOB_H
 #define TB_JOB_JOB_H
 
+#include "job/address.h"
 #include "job/cost_mapping.h"
+#include "job/multicast.h"
 #include "job/sealed_map.h"
 #include "job/rank_places.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 
 #define TB_JOB_RANKS_LIMIT    (1u << 20)
@@ -21,14 +21,6 @@
 
 /* ---- the address book
    -------------------------------------------------------------------------------------------- */
-
-struct tb_address {
-    uint8_t family; /* 4 or 6 */
-    uint8_t prefix; /* bits of the subnet, so that a common one is tried first */
-    uint16_t port;  /* of the host's agent */
-    uint32_t scope; /* of link-local IPv6; otherwise 0 */
-    uint8_t bytes[16];
-};
 
 /* Where a host is, as itself or a list of hosts says; empty: not said. */
 struct tb_host_where {
@@ -90,11 +82,6 @@ void tb_address_book_close(struct tb_address_book *book);
 /* A host has one copy of the address book, in a sealed memfd that its agent makes and every rank maps. */
 int tb_address_book_share(const struct tb_address_book *book, int *descriptor);
 int tb_address_book_map(struct tb_address_book *book, int descriptor); /* the descriptor stays the caller's */
-
-void tb_address_put(struct tb_writer *w, const struct tb_address *address);
-int tb_address_get(struct tb_reader *r, struct tb_address *address);
-void tb_address_print(const struct tb_address *address, char *text, size_t size); /* "10.0.0.1:4711", "[::1]:4711" */
-socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_storage *to);
 
 /* ---- routes between hosts ---------------------------------------------------------------------------------------- */
 
@@ -177,6 +164,7 @@ struct tb_job {
     struct tb_cost_mapping *costs;     /* the newest version, and behind it those before it; alone: NULL until needed */
     const struct tb_cost_table *table; /* the first version, which all ranks of the job have */
     int control;                       /* Unix socket to the agent, -1 when alone */
+    struct tb_multicast_facts multicast; /* where it works; a verdict comes with tb_job_poll */
     char host[256];
 };
 
@@ -216,6 +204,9 @@ enum tb_link_report {
     TB_LINK_REPORTS
 };
 
+/* Tells the agent that the multicast group of this host should be tested again. Never blocks: if there is no room now,
+ * it is not told. */
+void tb_job_tell_group_trouble(struct tb_job *job, enum tb_multicast_trouble what);
 /* Tells the agent. Never blocks: if there is no room now, it is not told. */
 void tb_job_tell_waiting(struct tb_job *job, const struct tb_job_waiting *waiting);
 int tb_job_waiting_get(struct tb_reader *r, struct tb_job_waiting *waiting);
@@ -466,6 +457,7 @@ struct tb_rank_welcome {
     uint32_t host;
     uint32_t app; /* which of the job's programs it runs */
     uint64_t segment_bytes;
+    bool multicast; /* the job has multicast groups: TB_CONTROL_GROUP_VERDICT will come */
 };
 /* What comes along, in this order, before the doorbells. */
 enum tb_welcome_file {

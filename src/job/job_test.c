@@ -60,6 +60,8 @@ static int plan_file(void)
     return file;
 }
 
+static bool multicasts; /* the job that is joined has groups */
+
 /* A host with `count` ranks, of which this process is the last, as an agent would start it. */
 static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
 {
@@ -68,7 +70,7 @@ static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
     struct tb_rank_range range = {0, count, 0, 0};
     struct tb_address_book book = {
         .version = 1, .job = 9, .ranks = count, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
-    struct tb_rank_welcome welcome = {.rank = count - 1, .segment_bytes = 8192};
+    struct tb_rank_welcome welcome = {.rank = count - 1, .segment_bytes = 8192, .multicast = multicasts};
     struct stat about;
     char text[128];
     uint32_t sent = 0;
@@ -270,6 +272,49 @@ static void ranks_answer_what_they_wait_for(void **state)
     free(packet);
 }
 
+static void ranks_hear_where_multicast_works(void **state)
+{
+    struct tb_packet *packet = malloc(sizeof *packet);
+    const struct tb_job_events events = {.context = NULL};
+    struct tb_multicast_facts said = {.expected = true};
+    const uint8_t bits = 2;
+    struct tb_writer w;
+    struct tb_job job;
+    int agent;
+    assert_non_null(packet);
+    start_membership(1, &agent);
+    assert_int_equal(tb_job_join(&job), TB_OK);
+    assert_int_equal(tb_multicast_first(&job.multicast, 1), TB_MULTICAST_FAILS); /* there are no groups */
+    close(agent);
+    tb_job_leave(&job);
+    multicasts = true;
+    start_membership(1, &agent);
+    multicasts = false;
+    assert_int_equal(tb_job_join(&job), TB_OK);
+    assert_int_equal(tb_multicast_first(&job.multicast, 1), TB_MULTICAST_UNKNOWN);
+    assert_int_equal(tb_multicast_learn(&said, 1, &bits, 1), TB_OK);
+    tb_writer_open(&w);
+    tb_multicast_put(&w, &said);
+    assert_int_equal(tb_packet_send(agent, TB_CONTROL_GROUP_VERDICT, &w, NULL, 0), TB_OK);
+    assert_int_equal(tb_job_poll(&job, &events), TB_OK);
+    assert_int_equal(tb_multicast_first(&job.multicast, 1), TB_MULTICAST_WORKS);
+    assert_int_equal(tb_multicast_first(&job.multicast, 0), TB_MULTICAST_FAILS);
+    assert_int_equal(tb_packet_receive(agent, packet, false), TB_OK); /* hello */
+    tb_job_tell_group_trouble(&job, TB_MULTICAST_OTHER_JOB);
+    assert_int_equal(tb_packet_receive(agent, packet, false), TB_OK);
+    assert_int_equal(packet->frame.kind, TB_CONTROL_GROUP_TROUBLE);
+    assert_int_equal(tb_get_u32(&packet->frame.fields), 1);
+    assert_int_equal(tb_get_u8(&packet->frame.fields), TB_MULTICAST_OTHER_JOB);
+    w.length--;
+    assert_int_equal(tb_packet_send(agent, TB_CONTROL_GROUP_VERDICT, &w, NULL, 0), TB_OK);
+    assert_int_equal(tb_job_poll(&job, &events), TB_ERR_PROTOCOL);
+    tb_writer_close(&w);
+    close(agent);
+    tb_job_leave(&job);
+    unsetenv(TB_AGENT_VARIABLE);
+    free(packet);
+}
+
 static void without_an_agent(void **state)
 {
     struct tb_job job;
@@ -371,6 +416,7 @@ int main(void)
         cmocka_unit_test(a_plan_comes_along),
         cmocka_unit_test(memory_for_plans_has_its_length),
         cmocka_unit_test(ranks_answer_what_they_wait_for),
+        cmocka_unit_test(ranks_hear_where_multicast_works),
         cmocka_unit_test(without_an_agent),
         cmocka_unit_test(an_agent_that_is_gone),
         cmocka_unit_test(an_agent_that_has_gone_after_its_welcome),

@@ -146,6 +146,7 @@ int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, cons
             tb_put_u64(&w, welcome->segment_bytes);
             tb_put_text(&w, parameters);
             tb_put_u8(&w, files[TB_WELCOME_PLAN] >= 0);
+            tb_put_u8(&w, welcome->multicast);
             memcpy(descriptors, files, TB_WELCOME_FILES * sizeof *files);
             count = files[TB_WELCOME_PLAN] >= 0 ? TB_WELCOME_FILES : TB_WELCOME_PLAN;
         } else {

@@ -179,6 +179,24 @@ static void take_waits(const struct tb_agent_frame_events *events, struct tb_hos
     events->waits(events->context, agent, r);
 }
 
+static void take_group_state(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
+                             struct tb_reader *r)
+{
+    events->group(events->context, agent, TB_CONTROL_GROUP_STATE, r);
+}
+
+static void take_group_heard(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
+                             struct tb_reader *r)
+{
+    events->group(events->context, agent, TB_CONTROL_GROUP_HEARD, r);
+}
+
+static void take_group_trouble(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
+                               struct tb_reader *r)
+{
+    events->group(events->context, agent, TB_CONTROL_GROUP_TROUBLE, r);
+}
+
 /* Which agent behind this one a frame is about; NULL: it is over with it, or there is none. */
 static struct tb_host_agent *find_behind(const struct tb_agent_frame_events *events, const struct tb_host_agent *parent,
                                          struct tb_reader *r)
@@ -234,6 +252,9 @@ static take *const table[] = {
     [TB_CONTROL_ATTACH] = take_attach,
     [TB_CONTROL_LINK] = take_link,
     [TB_CONTROL_WAITS] = take_waits,
+    [TB_CONTROL_GROUP_STATE] = take_group_state,
+    [TB_CONTROL_GROUP_HEARD] = take_group_heard,
+    [TB_CONTROL_GROUP_TROUBLE] = take_group_trouble,
     [TB_CONTROL_TUNNEL] = take_tunnel,
     [TB_CONTROL_TUNNEL_ERRORS] = take_tunnel_errors,
     [TB_CONTROL_TUNNEL_END] = take_tunnel_end,

@@ -54,6 +54,8 @@ struct tb_agent_frame_events {
     /* An agent has come to this one, who is to carry its stream. */
     void (*attach)(void *context, struct tb_host_agent *agent, uint32_t host, uint32_t coming);
     void (*link)(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link);
+    /* TB_CONTROL_GROUP_STATE, _HEARD or _TROUBLE. */
+    void (*group)(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields);
     void (*waits)(void *context, struct tb_host_agent *agent, struct tb_reader *answers);
 };
 

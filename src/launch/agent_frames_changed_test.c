@@ -64,6 +64,7 @@ static void take_window(void *context, uint32_t bytes) {}
 static void take_idle(void *context, struct tb_host_agent *agent) {}
 static void take_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link) {}
 static void take_waits(void *context, struct tb_host_agent *agent, struct tb_reader *answers) {}
+static void take_group(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields) {}
 static void take_gone(void *context, struct tb_host_agent *agent)
 {
     tb_host_agent_give_up(agent);
@@ -101,6 +102,7 @@ static void make(struct world *w)
                                                .idle = take_idle,
                                                .gone = take_gone,
                                                .link = take_link,
+                                               .group = take_group,
                                                .waits = take_waits,
                                                .call = take_call,
                                                .probed = take_probed,
@@ -195,6 +197,9 @@ static void record(struct world *w)
     put_numbers(&s, TB_CONTROL_PROBED, 1, (const uint32_t[]){0});
     put_numbers(&s, TB_CONTROL_STARTED, 3, (const uint32_t[]){2, 1000000001, 1000000002});
     put_numbers(&s, TB_CONTROL_WAITS, 2, (const uint32_t[]){1, 0});
+    put_numbers(&s, TB_CONTROL_GROUP_STATE, 4, (const uint32_t[]){1, 0, 1420, 0});
+    put_numbers(&s, TB_CONTROL_GROUP_HEARD, 5, (const uint32_t[]){1, 7, 0, 7, 0});
+    put_numbers(&s, TB_CONTROL_GROUP_TROUBLE, 2, (const uint32_t[]){1, 0});
     put_numbers(&s, TB_CONTROL_HEARD, 1, (const uint32_t[]){1});
     put_numbers(&s, TB_CONTROL_PING, 0, NULL);
     for (int i = 0; i < 4; i++)

@@ -123,6 +123,12 @@ static void told_waits(void *context, struct tb_host_agent *agent, struct tb_rea
     snprintf(w->told, sizeof w->told, "waits %u %u", agent->host, tb_get_u32(answers));
 }
 
+static void told_group(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "group %u %d %u", agent->host, (int)kind, tb_get_u32(fields));
+}
+
 static void told_errors(void *context, const char *bytes, size_t length)
 {
     struct world *w = context;
@@ -165,6 +171,7 @@ static void make(struct world *w)
                                                .probed = told_probed,
                                                .attach = told_attach,
                                                .link = told_link,
+                                               .group = told_group,
                                                .waits = told_waits};
     assert_int_equal(tb_host_agents_open(&w->agents, &w->loop.loop, 2, &w->agent_events), TB_OK);
     w->agents.all[0].phase = w->agents.all[1].phase = TB_HOST_AGENT_SPOKEN;
@@ -280,6 +287,10 @@ static void phases_follow(void **state)
     tb_put_u64(&f, 3000000000u);
     tb_put_text(&f, "no answer");
     assert_string_equal(dispatch(&w, TB_CONTROL_WAITS, &f, f.length), "waits 0 1");
+    assert_string_equal(dispatch(&w, TB_CONTROL_GROUP_STATE, &f, f.length), "group 0 163 1");
+    assert_string_equal(dispatch(&w, TB_CONTROL_GROUP_HEARD, &f, f.length), "group 0 165 1");
+    assert_string_equal(dispatch(&w, TB_CONTROL_GROUP_TROUBLE, &f, f.length), "group 0 167 1");
+    assert_string_equal(dispatch(&w, TB_CONTROL_GROUP, &f, f.length), ""); /* no agent says that */
     expect(&w, TB_CONTROL_LINK, &f, "link 0 1 1 3000000000 no answer");
     for (int phase = TB_HOST_AGENT_SPOKEN; phase < TB_HOST_AGENT_GONE; phase++) {
         char expected[64];

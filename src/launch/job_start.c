@@ -22,6 +22,8 @@ void tb_job_start_init(struct tb_job_start *start, struct tb_loop *loop, struct 
     *start = (struct tb_job_start){.loop = loop, .events = *events, .plan = plan, .agents = agents};
     tb_timer_init(&start->timer, overdue);
     tb_reach_survey_init(&start->survey, loop, &survey);
+    tb_group_tests_init(&start->groups, loop,
+                        &(struct tb_group_tests_events){.context = events->context, .note = events->note});
 }
 
 __attribute__((format(printf, 2, 3), cold)) static void fail(struct tb_job_start *start, const char *format, ...)
@@ -45,6 +47,7 @@ void tb_job_start_take_told(struct tb_job_start *start)
             return;
     start->begun = true;
     tb_agent_orders_start(start->agents, start->plan->grid);
+    tb_group_tests_begin(&start->groups);
 }
 
 /* What ways cost goes first, so that a host that has the book has all that it needs. */
@@ -53,10 +56,14 @@ static void send_costs_and_book(struct tb_job_start *start)
     struct tb_job_plan *plan = start->plan;
     struct tb_cost_head *costs;
     int rc = tb_job_plan_make_costs(plan, &costs);
+    if (rc == TB_OK)
+        rc = tb_group_tests_choose(&start->groups, &plan->placement.book, plan->grid, start->agents);
     for (uint32_t i = 0; i < start->agents->count && rc == TB_OK; i++) {
         rc = tb_agent_orders_costs(&start->agents->all[i], costs);
         if (rc == TB_OK)
             rc = tb_agent_orders_plan(&start->agents->all[i], plan->options->plan, plan->options->plan_bytes);
+        if (rc == TB_OK)
+            rc = tb_group_tests_order(&start->groups, &start->agents->all[i]);
         if (rc == TB_OK)
             rc = tb_agent_orders_address_book(&start->agents->all[i], &plan->placement);
     }
@@ -80,6 +87,8 @@ static void send_books(struct tb_job_start *start)
     tb_agent_orders_stand_ins_all(agents, plan->grid, &plan->placement);
     start->booked = true;
     start->begun = plan->grid == NULL;
+    if (start->begun)
+        tb_group_tests_begin(&start->groups);
     tb_job_start_take_told(start);
 }
 
@@ -363,12 +372,14 @@ void tb_job_start_stop(struct tb_job_start *start)
     start->over = true;
     tb_timer_clear(&start->timer);
     tb_reach_survey_cancel(&start->survey);
+    tb_group_tests_stop(&start->groups);
 }
 
 void tb_job_start_forget(struct tb_job_start *start)
 {
     tb_manual_listener_forget(&start->manual);
     tb_reach_survey_close(&start->survey);
+    tb_group_tests_close(&start->groups);
     start->missed_count = 0;
     start->booked = start->begun = start->over = false;
 }

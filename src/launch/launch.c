@@ -365,6 +365,7 @@ static void judge_leaving(struct tb_launch *launch, struct tb_host_agent *agent)
 static void take_gone(void *context, struct tb_host_agent *agent)
 {
     struct tb_launch *launch = context;
+    tb_group_tests_lose(&launch->start.groups, agent->host);
     if (!launch->ending && !go_on_without(launch, agent, NULL)) {
         judge_leaving(launch, agent);
         tb_host_agents_give_up_behind(&launch->agents, agent);
@@ -403,6 +404,11 @@ static void take_link(void *context, struct tb_host_agent *agent, const struct t
 static void take_waits(void *context, struct tb_host_agent *agent, struct tb_reader *answers)
 {
     tb_wait_report_take(&((struct tb_launch *)context)->waits, agent, answers);
+}
+
+static void take_group(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields)
+{
+    tb_group_tests_take(&((struct tb_launch *)context)->start.groups, agent->host, kind, fields);
 }
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
@@ -494,6 +500,7 @@ static void wire_agents(struct tb_launch *launch)
                                                           .probed = take_probed,
                                                           .attach = take_attach,
                                                           .link = take_link,
+                                                          .group = take_group,
                                                           .waits = take_waits};
     tb_heartbeat_init(&launch->heartbeat, &launch->loop, &launch->agents,
                       &(struct tb_heartbeat_events){.context = launch, .silent = agent_silent});

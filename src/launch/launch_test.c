@@ -218,6 +218,10 @@ static void encryption_is_chosen(void **state)
     assert_int_equal(parse(&options, "--set encrypt=some x"), TB_ERR_ARGUMENT);
     assert_string_equal(tb_error_story(), "--encrypt some: should be clusters or all");
     tb_options_close(&options);
+    assert_int_equal(parse(&options, "--set encrypt=clusters --set mcast=on x"), TB_ERR_ARGUMENT);
+    assert_string_equal(tb_error_story(), "mcast=on: should be auto or off");
+    tb_options_close(&options);
+    unsetenv("TOMBOLO_MCAST");
     unsetenv("TOMBOLO_ENCRYPT");
     unsetenv("TOMBOLO_GATEWAY_TLS");
     assert_int_equal(tb_param_load(), TB_OK);

@@ -464,6 +464,13 @@ static int check_encrypt(void)
     return TB_OK;
 }
 
+static int check_mcast(void)
+{
+    if (tb_param.mcast != NULL && strcmp(tb_param.mcast, "auto") != 0 && strcmp(tb_param.mcast, "off") != 0)
+        return tb_error(TB_ERR_ARGUMENT, "mcast=%s: should be auto or off", tb_param.mcast);
+    return TB_OK;
+}
+
 /* A grid file says itself where the ranks go, a lab also how its hosts are reached. */
 static int check_grid(struct tb_options *options)
 {
@@ -506,6 +513,8 @@ static int conclude(struct tb_options *options)
         rc = share_variables(options);
     if (rc == TB_OK)
         rc = check_encrypt();
+    if (rc == TB_OK)
+        rc = check_mcast();
     return rc == TB_OK ? check_grid(options) : rc;
 }
 

@@ -20,7 +20,7 @@ struct tb_multicast_mark {
 };
 
 /* What is known of a fragment between the first that somebody may miss and the last that was sent. */
-struct tb_multicast_trouble {
+struct tb_multicast_sent {
     uint64_t repaired; /* as which datagram it was sent for the last time, counted from 1; 0: only once */
     uint32_t who;
     uint8_t tries;
@@ -40,10 +40,10 @@ struct tb_multicast_long {
     bool rescue; /* the next poll has to say that datagrams do not help */
     struct tb_multicast_mark marks[MARKS];
     uint32_t marks_first, marks_count;
-    struct tb_multicast_trouble troubles[TB_MULTICAST_SPAN];
+    struct tb_multicast_sent troubles[TB_MULTICAST_SPAN];
 };
 
-static struct tb_multicast_trouble *trouble_of(struct tb_multicast_long *l, uint32_t fragment)
+static struct tb_multicast_sent *trouble_of(struct tb_multicast_long *l, uint32_t fragment)
 {
     return &l->troubles[fragment % TB_MULTICAST_SPAN];
 }
@@ -118,7 +118,7 @@ static void poll_control(struct tb_multicast *m, struct tb_multicast_long *l)
 static void fill_repair(struct tb_multicast *m, struct tb_multicast_long *l, uint32_t fragment, uint32_t slot,
                         struct tb_multicast_out *out)
 {
-    const struct tb_multicast_trouble *t = trouble_of(l, fragment);
+    const struct tb_multicast_sent *t = trouble_of(l, fragment);
     const struct tb_multicast_peer *peer =
         t->who == TB_MULTICAST_SEVERAL ? NULL : tb_multicast_peers_find(&m->peers, t->who);
     bool one = peer != NULL && peer->address.length > 0;
@@ -147,7 +147,7 @@ static uint32_t fill(struct tb_multicast *m, struct tb_multicast_long *l, struct
 static void note_sent(struct tb_multicast *m, struct tb_multicast_long *l, const struct tb_multicast_out *out,
                       uint64_t at)
 {
-    struct tb_multicast_trouble *t = trouble_of(l, out->head.fragment);
+    struct tb_multicast_sent *t = trouble_of(l, out->head.fragment);
     l->sent++;
     l->unmarked += out->to == NULL;
     if (out->head.flags & TB_DATAGRAM_REPAIR) {
@@ -159,7 +159,7 @@ static void note_sent(struct tb_multicast *m, struct tb_multicast_long *l, const
         m->counters.repaired_one += out->to != NULL;
         return;
     }
-    *t = (struct tb_multicast_trouble){0};
+    *t = (struct tb_multicast_sent){0};
     l->source.sent++;
     if (out->head.flags & TB_DATAGRAM_WINDOW)
         mark(m, l, at);
@@ -209,7 +209,7 @@ static bool cover(struct tb_multicast_long *l, const struct tb_multicast_report 
 /* A fragment that is missing though it was sent before the last mark that is covered. True: it was lost. */
 static bool judge(struct tb_multicast *m, struct tb_multicast_long *l, const struct tb_multicast_missing *missing)
 {
-    struct tb_multicast_trouble *t = trouble_of(l, missing->fragment);
+    struct tb_multicast_sent *t = trouble_of(l, missing->fragment);
     if (missing->fragment < l->base || missing->fragment >= l->source.sent || t->due || t->repaired > l->covered)
         return false; /* it is on its way */
     t->who = missing->who;
@@ -233,7 +233,7 @@ static void forget_mended(struct tb_multicast_long *l, const struct tb_multicast
 {
     uint32_t k = 0;
     for (uint32_t f = l->base; l->due > 0 && f < report->top && f < l->source.sent; f++) {
-        struct tb_multicast_trouble *t = trouble_of(l, f);
+        struct tb_multicast_sent *t = trouble_of(l, f);
         while (k < report->count && report->missing[k].fragment < f)
             k++;
         bool missing = k < report->count && report->missing[k].fragment == f;

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define TB_WIRE_VERSION 3 /* of hop, hello and control frames; a difference ends the connection, with a story */
+#define TB_WIRE_VERSION 4 /* of hop, hello and control frames; a difference ends the connection, with a story */
 
 /* A process of any job that can meet ours. */
 struct tb_proc {
@@ -320,6 +320,12 @@ int tb_confirm_verify(const struct tb_confirm *confirm, const struct tb_key *key
 int tb_stream_secret(struct tb_key *secret, const struct tb_key *key, const struct tb_hello *hello,
                      const struct tb_welcome *welcome);
 
+/* The key of a multicast group, for the datagrams of those who have it: HMAC(job key, "multicast", group, address,
+ * port), its first 16 bytes. Nobody finds the job key, or that of another group, by it. `group` tells groups of a job
+ * apart; of an IPv4 address the last 12 bytes are 0. */
+int tb_group_key_derive(struct tb_siphash_key *key, const struct tb_key *job, uint32_t group,
+                        const uint8_t address[static 16], uint16_t port);
+
 /* ---- encoding ---------------------------------------------------------------------------------------------------- */
 
 void tb_wire_put_hop(void *to, const struct tb_hop *hop);  /* writes sizeof(struct tb_hop) bytes */
@@ -454,8 +460,21 @@ enum tb_control {
     TB_CONTROL_COSTS = 160, /* launcher to agent, before ADDRESS_BOOK: u32 version, u64 bytes in all, u64 offset, bytes
                              * of the cost table, in order. Agent to rank, later versions: u32 version; a memfd comes
                              * along */
-    TB_CONTROL_PLAN = 161   /* launcher to agent, before ADDRESS_BOOK, if there is one: the same of a plan that the job
+    TB_CONTROL_PLAN = 161,  /* launcher to agent, before ADDRESS_BOOK, if there is one: the same of a plan that the job
                              * follows, of version 1 */
+    /* Multicast: structs and enums are in job/multicast.h. */
+    TB_CONTROL_GROUP = 162,       /* launcher to agent, before ADDRESS_BOOK, if the job has groups; later if another one
+                                   * is to be tried: struct tb_multicast_order */
+    TB_CONTROL_GROUP_STATE = 163, /* agent to launcher: attempt, u8 enum tb_multicast_state, u32 payload bytes that fit
+                                   * into a datagram, text: why not */
+    TB_CONTROL_GROUP_TEST = 164,  /* launcher to agent, when all of a cluster have opened the group: attempt, test,
+                                   * payload bytes of the longest datagram */
+    TB_CONTROL_GROUP_HEARD = 165, /* agent to launcher: test, u64 probers that were heard, u64 those of them whose
+                                   * longest datagrams were */
+    TB_CONTROL_GROUP_VERDICT = 166, /* launcher to all agents: version, bits of places whose groups work, payload bytes
+                                     * of the host's own. Agent to rank: struct tb_multicast_facts */
+    TB_CONTROL_GROUP_TROUBLE = 167  /* rank to agent to launcher: version of the verdict that it holds, u8 enum
+                                     * tb_multicast_trouble: the group should be tested again */
 };
 
 /* The structs are the wire. */
