@@ -48,7 +48,10 @@ bool tb_own_walk_over(struct tb_own_walk *walk)
         return true;
     if (walk->limit != 0 && walk->run->evaluations >= walk->limit)
         return true;
-    return walk->run->part != TB_NEVER && tb_clock_now_real() >= walk->run->part;
+    if (walk->run->part == TB_NEVER || tb_clock_now_real() < walk->run->part)
+        return false;
+    walk->run->stopped = walk->run->part == walk->run->deadline; /* the last part */
+    return true;
 }
 
 static void best_note(struct tb_own_walk *walk, const struct tb_search_forest *forest, uint64_t time)
