@@ -90,38 +90,6 @@ static inline bool host_make(int host)
     return fine;
 }
 
-static inline int network_setup(void **state)
-{
-    if (!namespaces_make()) {
-        network_missing = "this machine allows no namespaces";
-        return 0;
-    }
-    network_home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (network_home < 0 || !ip_run("link add switch0 type bridge mcast_snooping 0\nlink set switch0 up\n"))
-        network_missing = "no bridge can be made with `ip`";
-    for (int i = 0; i < NETWORK_HOSTS && network_missing == NULL; i++)
-        if (!host_make(i))
-            network_missing = "no hosts can be made with `ip`";
-    return 0;
-}
-
-/* First in every test that needs the network. */
-#define NETWORK_NEEDED()                                                                                               \
-    do {                                                                                                               \
-        if (network_missing != NULL) {                                                                                 \
-            print_message("skipped: %s\n", network_missing);                                                           \
-            skip();                                                                                                    \
-        }                                                                                                              \
-    } while (0)
-
-static inline void host_ip(int host, const char *commands)
-{
-    host_enter(host);
-    bool fine = ip_run(commands);
-    host_leave();
-    assert_true(fine);
-}
-
 static inline union tb_mcast_address address_of(const char *text, uint16_t port)
 {
     union tb_mcast_address a = {0};
@@ -140,6 +108,71 @@ static inline union tb_mcast_address host_address(int family, int host)
     char text[32];
     snprintf(text, sizeof text, family == 4 ? "10.77.0.%d" : "fd77::%d", 1 + host);
     return address_of(text, 0);
+}
+
+/* Until a datagram passes from one host to another. */
+static inline bool pair_await(int family, int from, int to)
+{
+    union tb_mcast_address there = host_address(family, to);
+    socklen_t length = sizeof there;
+    bool reached = false;
+    host_enter(to);
+    int in = socket(there.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool fine = bind(in, &there.any, tb_mcast_address_bytes(&there)) == 0 && getsockname(in, &there.any, &length) == 0;
+    host_enter(from);
+    int out = socket(there.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    host_leave();
+    for (uint64_t end = tb_clock_now_real() + PATIENCE_NS; fine && !reached && tb_clock_now_real() < end;) {
+        struct pollfd some = {.fd = in, .events = POLLIN};
+        (void)sendto(out, "", 1, 0, &there.any, tb_mcast_address_bytes(&there));
+        reached = poll(&some, 1, 20) == 1;
+    }
+    close(in);
+    close(out);
+    return reached;
+}
+
+/* A switch passes frames on at a port some time after the port is up, when the kernel has noticed that. */
+static inline bool network_await(void)
+{
+    for (int i = 0; i < NETWORK_HOSTS; i++)
+        if (!pair_await(4, i, (i + 1) % NETWORK_HOSTS) || !pair_await(6, i, (i + 1) % NETWORK_HOSTS))
+            return false;
+    return true;
+}
+
+static inline int network_setup(void **state)
+{
+    if (!namespaces_make()) {
+        network_missing = "this machine allows no namespaces";
+        return 0;
+    }
+    network_home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (network_home < 0 || !ip_run("link add switch0 type bridge mcast_snooping 0\nlink set switch0 up\n"))
+        network_missing = "no bridge can be made with `ip`";
+    for (int i = 0; i < NETWORK_HOSTS && network_missing == NULL; i++)
+        if (!host_make(i))
+            network_missing = "no hosts can be made with `ip`";
+    if (network_missing == NULL && !network_await())
+        network_missing = "hosts on a bridge do not reach each other";
+    return 0;
+}
+
+/* First in every test that needs the network. */
+#define NETWORK_NEEDED()                                                                                               \
+    do {                                                                                                               \
+        if (network_missing != NULL) {                                                                                 \
+            print_message("skipped: %s\n", network_missing);                                                           \
+            skip();                                                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+static inline void host_ip(int host, const char *commands)
+{
+    host_enter(host);
+    bool fine = ip_run(commands);
+    host_leave();
+    assert_true(fine);
 }
 
 #endif
