@@ -310,7 +310,7 @@ static int cells_improve(struct planning *p)
     uint32_t cells = 0;
     for (uint32_t i = 0; i < p->plan->cell_count; i++)
         cells += has_room(p, i) ? 1 : 0;
-    for (uint32_t i = 0; i < p->plan->cell_count && error == TB_OK; i++) {
+    for (uint32_t i = 0; i < p->plan->cell_count && cells > 0 && error == TB_OK; i++) {
         uint64_t left = time_left(p);
         if (!has_room(p, i) || left / cells == 0)
             continue;

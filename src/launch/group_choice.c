@@ -164,6 +164,7 @@ static int try_address(struct tb_group_choice *choice, const struct tb_address_b
 /* A subnet that all have in common, of IPv4 before IPv6; where datagrams may pass routers, a family is enough. */
 static int choose_addresses(struct tb_group_choice *choice, const struct tb_address_book *book, uint8_t *addresses)
 {
+    TB_ASSERT(choice->hosts != NULL && choice->count > 0);
     const struct tb_host *first = &book->hosts[choice->hosts[0]];
     int rc = TB_OK;
     for (unsigned wide = 0; wide <= (tb_param.mcast_ttl > 1); wide++)
