@@ -90,7 +90,7 @@ static enum tb_multicast_verdict judge(const struct tb_multicast_facts *m, const
 {
     if (m->expected && m->version == 0)
         return TB_MULTICAST_UNKNOWN;
-    bool works = m->expected && place < TB_PLACES_LIMIT && (bits[place / 8] >> place % 8 & 1);
+    bool works = m->expected && place < TB_PLACES_LIMIT && tb_multicast_bit(bits, place);
     return works ? TB_MULTICAST_WORKS : TB_MULTICAST_FAILS;
 }
 

@@ -93,6 +93,12 @@ struct tb_multicast_facts {
     struct tb_multicast_group group;
 };
 
+/* Of bits as these, with place below TB_PLACES_LIMIT. */
+static inline bool tb_multicast_bit(const uint8_t bits[TB_MULTICAST_PLACES], uint32_t place)
+{
+    return (bits[place / 8] >> place % 8 & 1) != 0;
+}
+
 /* The verdict that every rank of the job starts from, whenever it asks. */
 enum tb_multicast_verdict tb_multicast_first(const struct tb_multicast_facts *multicast, uint32_t place);
 /* What is known now; not all ranks know the same at the same time. */

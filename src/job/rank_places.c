@@ -40,6 +40,7 @@ static void group_run(const struct tb_rank_places *p, const uint32_t *procs, uin
     if (p->apart)
         return;
     run->host = range->host;
+    run->multicast = p->multicast != NULL && tb_multicast_bit(p->multicast, spot.place);
     const struct tb_seat *seats = tb_address_book_seats(p->book, range->host);
     run->seats = seats != NULL ? seats + range->first_local + (proc - range->first_rank) : NULL;
     left = left < size - rank ? left : size - rank;
@@ -82,4 +83,16 @@ int tb_rank_list_shape(const struct tb_rank_list *list, const struct tb_group_sh
                                                                 .table = p->table,
                                                                 .run = list_run,
                                                                 .context = list});
+}
+
+/* ---- multicast --------------------------------------------------------------------------------------------------- */
+
+bool tb_rank_places_may_multicast(const struct tb_rank_places *places, const struct tb_group_shape *shape)
+{
+    if (places->apart || !tb_param_multicasts())
+        return false;
+    for (uint32_t i = 0; i < shape->place_count; i++)
+        if (shape->places[i].child_count == 0 && shape->places[i].hosts > 1)
+            return true;
+    return false;
 }

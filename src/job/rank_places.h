@@ -13,6 +13,9 @@ struct tb_rank_places {
     uint32_t size;                      /* ranks of the job */
     bool apart;                         /* ranks have no memory in common: each is a host of its own */
     const struct tb_cost_table *table;
+    /* Bit p: one datagram reaches all hosts that stand in place p, as the first verdict says, which all ranks have
+     * alike (job/multicast.h). NULL: nowhere, or it is not used. */
+    const uint8_t *multicast;
 };
 
 /* Some ranks of the job, in some order. */
@@ -30,5 +33,8 @@ struct tb_spot tb_rank_places_spot(const struct tb_rank_places *places, uint32_t
 struct tb_way_brief tb_rank_places_way(const struct tb_rank_places *places, uint32_t from, uint32_t to);
 /* No message is needed. */
 int tb_rank_list_shape(const struct tb_rank_list *list, const struct tb_group_shape **shape);
+/* Whether a verdict about multicast can say anything of a group: several of its hosts stand in one place. If not,
+ * nobody need wait for one. The same on all ranks. */
+bool tb_rank_places_may_multicast(const struct tb_rank_places *places, const struct tb_group_shape *shape);
 
 #endif

@@ -156,6 +156,67 @@ static void without_common_memory_each_rank_is_a_host(void **state)
     tb_group_shape_release(s);
 }
 
+static const struct tb_shape_place *place_of(const struct tb_group_shape *s, uint32_t place)
+{
+    for (uint32_t i = 0; i < s->place_count; i++)
+        if (s->places[i].place == place)
+            return &s->places[i];
+    return NULL;
+}
+
+/* What the verdict says of a place of the job is said of that place in each group that has hosts there, and of no
+ * other; a place without a bit, and one around it, have none. */
+static void groups_know_where_multicast_works(void **state)
+{
+    static const uint32_t some[] = {6, 7, 8, 9, 0, 1, 4};
+    struct tb_rank_places places = places_of(&book, RANKS, false);
+    uint8_t bits[TB_MULTICAST_PLACES] = {0};
+    const struct tb_group_shape *plain = shape_of(&places, RANKS, NULL, 0, NULL), *s;
+    bits[hosts[3].place / 8] |= (uint8_t)(1u << hosts[3].place % 8);
+    places.multicast = bits;
+    s = shape_of(&places, RANKS, NULL, 0, NULL);
+    for (uint32_t i = 0; i < s->place_count; i++) {
+        assert_int_equal(plain->places[i].multicast, 0);
+        assert_int_equal(s->places[i].multicast, s->places[i].place == hosts[3].place);
+    }
+    assert_false(tb_group_shape_same(plain, s)); /* choices of one are not those of the other */
+    assert_true(plain->key[0] != s->key[0] || plain->key[1] != s->key[1]);
+    tb_group_shape_release(s);
+    tb_group_shape_release(plain);
+    s = shape_of(&places, 7, some, 0, NULL);
+    assert_int_equal(place_of(s, hosts[3].place)->multicast, 1);
+    assert_int_equal(place_of(s, hosts[0].place)->multicast, 0);
+    tb_group_shape_release(s);
+    /* Ranks of one host do not hear each other's datagrams: where each is a host of its own, there is none. */
+    places.apart = true;
+    s = shape_of(&places, RANKS, NULL, 0, NULL);
+    assert_int_equal(place_of(s, hosts[3].place)->multicast, 0);
+    tb_group_shape_release(s);
+}
+
+/* Nobody waits for a verdict that says nothing of its group. */
+static void a_verdict_matters_where_hosts_stand_together(void **state)
+{
+    static const uint32_t pair[] = {0, 2}, host[] = {0, 1, 12, 13}, spread[] = {0, 4, 6, 10};
+    struct tb_rank_places places = places_of(&book, RANKS, false);
+    const struct {
+        const uint32_t *ranks;
+        uint32_t count;
+        bool may;
+    } cases[] = {{NULL, RANKS, true}, {pair, 2, true}, {host, 4, false}, {spread, 4, false}};
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tb_group_shape *s = shape_of(&places, cases[i].count, cases[i].ranks, 0, NULL);
+        assert_int_equal(tb_rank_places_may_multicast(&places, s), cases[i].may);
+        assert_int_equal(tb_param_set("mcast", "off", TB_PARAM_LAUNCHER), TB_OK);
+        assert_false(tb_rank_places_may_multicast(&places, s));
+        assert_int_equal(tb_param_set("mcast", "auto", TB_PARAM_LAUNCHER), TB_OK);
+        places.apart = true;
+        assert_false(tb_rank_places_may_multicast(&places, s));
+        places.apart = false;
+        tb_group_shape_release(s);
+    }
+}
+
 static void ways_are_those_of_the_hosts(void **state)
 {
     struct tb_rank_places places = places_of(&book, RANKS, false);
@@ -182,6 +243,8 @@ int main(void)
         cmocka_unit_test(parts_of_the_world_are_as_their_ranks),
         cmocka_unit_test(two_groups_are_told_apart),
         cmocka_unit_test(without_common_memory_each_rank_is_a_host),
+        cmocka_unit_test(groups_know_where_multicast_works),
+        cmocka_unit_test(a_verdict_matters_where_hosts_stand_together),
         cmocka_unit_test(ways_are_those_of_the_hosts),
         cmocka_unit_test(bound_ranks_have_seats),
         cmocka_unit_test(a_rank_alone_has_a_shape),
