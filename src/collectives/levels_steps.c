@@ -183,7 +183,7 @@ static void stage_tree(struct tb_builder *b, struct tb_tree *t, const struct tb_
 bool tb_fits_cast(const struct tb_collective *c)
 {
     const struct tb_group_shape *s = c->shape;
-    if (s == NULL || c->inter || c->guest || s->host_count < 2 || (s->most > 1 && !c->common) ||
+    if (s == NULL || c->inter || c->guest || c->connected || s->host_count < 2 || (s->most > 1 && !c->common) ||
         s->most > TB_HOSTS_RANKS || (c->skip & 1u << TB_LEVEL_HOST) != 0)
         return false;
     for (uint32_t i = 0; i < s->place_count; i++)

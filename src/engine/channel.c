@@ -230,6 +230,7 @@ void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config
     struct tb_channel_config kept = *config;
     kept.procs = c->procs;
     c->driven = tb_driven_enter(c->drivers, c->proposed, &e->driving, e, &kept);
+    c->common = c->drivers[TB_DRIVER_COMMON].state != NULL;
     channel_place(c, config->context, c->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
                   c->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
     if (c->control != NULL) {
@@ -265,8 +266,9 @@ uint64_t tb_channel_provides(struct tb_channel *channel)
 int tb_channel_agree(struct tb_channel *channel, uint64_t all)
 {
     tb_engine_lock(channel->engine);
-    int error = tb_driven_agree(channel->drivers, channel->proposed, &channel->engine->driving, all, &channel->driven);
-    channel->agreed = channel->driven;
+    int error = tb_driven_agree(channel->drivers, channel->proposed, &channel->engine->driving, all, &channel->agreed);
+    channel->common = channel->common || channel->agreed;
+    channel->driven = channel->driven || channel->agreed;
     tb_engine_unlock(channel->engine);
     return error;
 }
@@ -332,7 +334,7 @@ void tb_channel_kept_close(struct tb_kept *kept)
 
 bool tb_channel_common(const struct tb_channel *channel)
 {
-    return channel->driven;
+    return channel->common;
 }
 
 struct tb_channel *tb_channel_control(struct tb_channel *channel)

@@ -1,8 +1,10 @@
 #include "engine/driver.h"
 
 #include "engine/common.h"
+#include "engine/multicast.h"
 
-const struct tb_driver_table *const tb_drivers[] = {[TB_DRIVER_COMMON] = &tb_driver_common, [TB_DRIVER_COUNT] = NULL};
+const struct tb_driver_table *const tb_drivers[] = {
+    [TB_DRIVER_COMMON] = &tb_driver_common, [TB_DRIVER_MULTICAST] = &tb_driver_multicast, [TB_DRIVER_COUNT] = NULL};
 
 _Static_assert(TB_DRIVER_COUNT <= TB_DRIVERS_LIMIT, "an engine has room for all of them");
 
@@ -33,6 +35,22 @@ uint64_t tb_driving_deadline(const struct tb_driving *driving, bool standby)
         first = next < first ? next : first;
     }
     return first;
+}
+
+bool tb_driving_flushed(const struct tb_driving *driving)
+{
+    for (uint32_t i = 0; i < driving->count; i++)
+        if (driving->tables[i]->flushed != NULL && !tb_list_empty(&driving->active[i]) &&
+            !driving->tables[i]->flushed(&driving->active[i]))
+            return false;
+    return true;
+}
+
+void tb_driving_end(struct tb_driving *driving)
+{
+    for (uint32_t i = 0; i < driving->count; i++)
+        if (driving->tables[i]->end != NULL && !tb_list_empty(&driving->active[i]))
+            driving->tables[i]->end(&driving->active[i]);
 }
 
 int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
@@ -113,11 +131,12 @@ void tb_driven_close(struct tb_driven *all)
             all[i].driver->close(all[i].state);
 }
 
-void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, uint32_t places, const uint32_t *used)
+void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, uint32_t collective, uint32_t places,
+                       const uint32_t *used)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
         if (all[i].state != NULL) {
-            all[i].driver->reserve(all[i].state, &reserved[i], places);
+            all[i].driver->reserve(all[i].state, &reserved[i], places, collective);
             all[i].driver->forgo(all[i].state, &reserved[i], ((1u << places) - 1) & ~used[i]);
         }
 }
@@ -129,12 +148,12 @@ void tb_driven_forgo(const struct tb_driven *all, struct tb_reserved *reserved, 
             all[i].driver->forgo(all[i].state, &reserved[i], left[i]);
 }
 
-void tb_driven_skip(const struct tb_driven *all, uint32_t places)
+void tb_driven_skip(const struct tb_driven *all, uint32_t collective, uint32_t places)
 {
     struct tb_reserved r;
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT && places > 0; i++)
         if (all[i].state != NULL) {
-            all[i].driver->reserve(all[i].state, &r, places);
+            all[i].driver->reserve(all[i].state, &r, places, collective);
             all[i].driver->forgo(all[i].state, &r, r.left);
         }
 }

@@ -75,8 +75,8 @@ struct tb_driver_table {
     int (*agree)(void *state, bool all);
     void (*close)(void *state);
 
-    /* A collective begins, or is refused: takes so many places, of which all ranks take the same. */
-    void (*reserve)(void *state, struct tb_reserved *r, uint32_t places);
+    /* A collective of this number begins, or is refused: takes so many places, of which all ranks take the same. */
+    void (*reserve)(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective);
     /* These of them, a bit for each, will not be started here. */
     void (*forgo)(void *state, struct tb_reserved *r, uint32_t places);
     /* Steps of one collective are started in any order, when their first item is ready; `extend`: more of them are.
@@ -92,6 +92,11 @@ struct tb_driver_table {
      * A driver with a descriptor says tb_engine_stir when something is on its way again. */
     int (*descriptor)(const struct tb_list *active);
     uint64_t (*deadline)(const struct tb_list *active);
+
+    /* Before the end of the process: whether nothing that it has on its way is needed by others any more; and the end.
+     * NULL: nothing ever is, and nothing is to be done. */
+    bool (*flushed)(const struct tb_list *active);
+    void (*end)(struct tb_list *active);
 
     /* Whether others must be told that it has failed: those who take part know, but there may be others. */
     bool (*concerns)(const struct tb_drive *d, const void *state);
@@ -148,6 +153,9 @@ static inline int tb_driving_advance(struct tb_driving *driving, bool thorough)
 int tb_driving_descriptor(const struct tb_driving *driving, uint32_t driver);
 uint64_t tb_driving_deadline(const struct tb_driving *driving, bool standby);
 
+bool tb_driving_flushed(const struct tb_driving *driving);
+void tb_driving_end(struct tb_driving *driving);
+
 /* All drivers of a channel, whose array of TB_DRIVERS_LIMIT it is, and a second one of what is only proposed. */
 int tb_driven_open(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
                    struct tb_engine *e, const struct tb_channel_config *config);
@@ -164,10 +172,11 @@ int tb_driven_agree(struct tb_driven *all, struct tb_driven *proposed, const str
                     uint64_t agreed, bool *any);
 /* A collective of so many places begins, of which it uses some: bits for each driver. Then those that it will not start
  * after all. Arrays of TB_DRIVERS_LIMIT. */
-void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, uint32_t places,
+void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, uint32_t collective, uint32_t places,
                        const uint32_t *used);
 void tb_driven_forgo(const struct tb_driven *all, struct tb_reserved *reserved, const uint32_t *left);
-void tb_driven_skip(const struct tb_driven *all, uint32_t places); /* a collective of so many is not begun here */
+/* A collective of so many is not begun here. */
+void tb_driven_skip(const struct tb_driven *all, uint32_t collective, uint32_t places);
 void tb_driven_lose(const struct tb_driven *all, const struct tb_peer *peer);
 void tb_driven_give_up(const struct tb_driven *all, const struct tb_failure *f);
 void tb_driven_hear(const struct tb_driven *all, const struct tb_message *m);

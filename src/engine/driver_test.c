@@ -101,7 +101,7 @@ static void recorder_stop(struct tb_drive *d, int error)
     outcome = error;
 }
 
-static void recorder_reserve(void *state, struct tb_reserved *r, uint32_t places)
+static void recorder_reserve(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective)
 {
     note("reserve%u ", places);
     r->first = taken;
@@ -292,7 +292,7 @@ static void steps_are_started_in_turn(void **state)
 {
     struct stage s;
     stage_open(&s, 3);
-    assert_true(tb_channel_common(s.channel));
+    assert_true(s.channel->driven);
     allowed = 0;
     stage_post(&s);
     stage_settle(&s);

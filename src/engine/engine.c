@@ -284,7 +284,7 @@ static bool engine_flushed(void *context)
     struct tb_engine *e = context;
     e->waiting.events++; /* transports become idle without telling: look again each time something waits */
     return e->sends == 0 && tb_list_empty(&e->peers.waiting) && tb_list_empty(&e->ports.busy) &&
-           tb_list_empty(&e->peers.dying) && tb_transport_set_idle(&e->transports);
+           tb_list_empty(&e->peers.dying) && tb_driving_flushed(&e->driving) && tb_transport_set_idle(&e->transports);
 }
 
 int tb_engine_flush(struct tb_engine *engine)
@@ -297,6 +297,7 @@ void tb_engine_close(struct tb_engine *engine)
 {
     struct tb_engine *e = engine;
     TB_ASSERT(!e->standby.open);
+    tb_driving_end(&e->driving);
     tb_transport_set_close(&e->transports);
     tb_channels_close(e);
     tb_peers_close(&e->peers);

@@ -41,6 +41,13 @@ struct tb_distance {
     uint64_t out_rate, in_rate; /* bit/s of the slowest wire of the way there, and of that from there */
 };
 
+/* The multicast group of the cluster that a process is in. */
+struct tb_engine_group {
+    struct tb_mcast_config config; /* addresses, interface, hops and key; the rest is filled in by the engine */
+    uint16_t piece;                /* payload bytes of a datagram */
+    uint64_t byte_time;            /* ps that a byte takes on the wire, roughly; 0: not known */
+};
+
 struct tb_driver_table; /* driver.h */
 
 struct tb_engine_config {
@@ -58,6 +65,10 @@ struct tb_engine_config {
     /* Asked once for each process of another host that something is exchanged with; `distance` is zero before. NULL:
      * nothing is known. */
     void (*distance)(void *context, struct tb_proc proc, struct tb_distance *distance);
+    /* Of multicast, both or none. Which processes are in the cluster of this one; and the group of that, asked with
+     * the engine locked until it is told: false, there is none, or it is not known yet. */
+    bool (*in_cluster)(void *context, struct tb_proc proc);
+    bool (*multicast)(void *context, struct tb_engine_group *group);
     /* Descriptor of the control connection to the agent (-1: none), and what to call when it is readable. Called from
      * progress with the engine locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
     int control;
@@ -115,6 +126,10 @@ void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_st
 void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc,
                     int error);                  /* completes its requests with the error */
 void tb_engine_routes(struct tb_engine *engine); /* the gateways to other hosts have changed */
+
+/* The multicast group is known now. Whoever hears for its host calls it then, since what comes before it listens has to
+ * be sent again; others listen when they first take part in a multicast. From control_ready, too. */
+void tb_engine_listen(struct tb_engine *engine);
 
 /* ---- channels ---------------------------------------------------------------------------------------------------- */
 

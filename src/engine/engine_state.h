@@ -25,6 +25,7 @@
 #include "engine/likely.h"
 #include "engine/match.h"
 #include "engine/mismatch.h"
+#include "engine/multicast_port.h"
 #include "engine/part.h"
 #include "engine/peer.h"
 #include "engine/port.h"
@@ -59,6 +60,7 @@ struct tb_engine {
     struct tb_ports ports;
     struct tb_runs runs;
     struct tb_driving driving;
+    struct tb_multicast_port *multicast; /* NULL: not needed yet */
     struct tb_matcher matcher;
     struct tb_contexts contexts;
     struct tb_slots slots;

@@ -22,4 +22,9 @@ const struct tb_frame_kind tb_frame_kinds[TB_FRAME_KINDS] = {
     [TB_KIND_CANCELLED] = {.handle = tb_send_cancelled},
     [TB_KIND_CREDIT] = {.handle = tb_peer_credited},
     [TB_KIND_FAILED] = {.handle = failure_heard},
+    [TB_MULTICAST_CONFIRM] = {.handle = tb_multicast_port_hear},
+    [TB_MULTICAST_REPORT] = {.handle = tb_multicast_port_hear},
+    [TB_MULTICAST_ASK] = {.handle = tb_multicast_port_hear},
+    [TB_MULTICAST_REST] = {.handle = tb_multicast_port_hear},
+    [TB_MULTICAST_POLL] = {.handle = tb_multicast_port_hear},
 };

@@ -104,12 +104,13 @@ static int make_spaces(struct tb_lab_network *network)
 
 /* ---- switches and cables ----------------------------------------------------------------------------------------- */
 
-/* The bridge asks who listens to which group, as a real switch does where no router does it. It floods until the
- * answers to its first question must be there, so the first question leaves little time. */
+/* The bridge asks who listens to which group, as a real switch does where no router does it. It floods for as long as
+ * answers to a question may take, counted from when it is told to ask, so at that time they may take little; what is
+ * flooded, hosts take for an answer of others, and then give none. */
 static void write_switches(FILE *to, const struct tb_lab_network *network)
 {
     for (uint32_t s = 0; s < network->plan.segment_count; s++) {
-        fprintf(to, "link add switch%u type bridge stp_state 0 forward_delay 0 mcast_query_response_interval 10\n", s);
+        fprintf(to, "link add switch%u type bridge stp_state 0 forward_delay 0 mcast_query_response_interval 1\n", s);
         if (tb_port_is_hub(network, s))
             fprintf(to, "link set switch%u type bridge mcast_snooping 0\n", s);
         else

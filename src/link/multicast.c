@@ -322,6 +322,24 @@ uint32_t tb_multicast_expect(const struct tb_multicast *m, struct tb_multicast_r
     return n;
 }
 
+bool tb_multicast_expect_row(const struct tb_multicast *m, struct tb_multicast_row *row)
+{
+    struct tb_multicast_room rooms[TB_MULTICAST_BATCH];
+    const struct tb_multicast_operation *o = m->hot;
+    uint32_t count = tb_multicast_expect(m, rooms, TB_MULTICAST_BATCH);
+    if (count == 0)
+        return false;
+    *row = (struct tb_multicast_row){.context = o->context,
+                                     .number = o->number,
+                                     .length = o->length,
+                                     .sender = tb_multicast_operation_root(o),
+                                     .fragment = o->receive.to,
+                                     .count = count,
+                                     .piece = o->receive.piece,
+                                     .at = rooms[0].base};
+    return true;
+}
+
 void *tb_multicast_place(const struct tb_multicast *m, const struct tb_datagram *head)
 {
     const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, head->context);

@@ -204,6 +204,15 @@ struct tb_multicast_room {
     size_t length;
 };
 
+/* The same of a row of them, which stand one behind the other. */
+struct tb_multicast_row {
+    uint64_t context, number, length;
+    uint32_t sender;
+    uint32_t fragment, count; /* the first one, and how many */
+    uint16_t piece;
+    void *at;
+};
+
 struct tb_multicast_limits tb_multicast_defaults(void);
 
 int tb_multicast_open(const struct tb_multicast_config *config, struct tb_multicast **multicast);
@@ -230,6 +239,7 @@ void tb_multicast_feed(struct tb_multicast *m, const struct tb_datagram *head, c
                        const struct tb_multicast_address *from);
 /* Where the next fragments are expected to belong; how many. Valid until the next call. */
 uint32_t tb_multicast_expect(const struct tb_multicast *m, struct tb_multicast_room *rooms, uint32_t count);
+bool tb_multicast_expect_row(const struct tb_multicast *m, struct tb_multicast_row *row); /* false: none are */
 /* Where the payload of this datagram belongs; NULL: in no place of its own. */
 void *tb_multicast_place(const struct tb_multicast *m, const struct tb_datagram *head);
 /* A control message. */

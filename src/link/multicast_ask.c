@@ -55,7 +55,7 @@ void tb_multicast_ask_begin(struct tb_multicast *m, struct tb_multicast_operatio
     } else if (r->first != 0 || r->begun) {
         ask_at(m, o, m->now + settle_time(m, o) + spread(m, o, 1));
     } else if (root == NULL || root->address.length == 0) { /* nobody knows where to ask but by a control message */
-        ask_at(m, o, m->now + m->limits.wait_most + spread(m, o, CONTROL_SPREAD));
+        ask_at(m, o, m->now + m->limits.wait_first + spread(m, o, CONTROL_SPREAD));
     } else {
         ask_at(m, o, m->now + wait_time(m, root) + spread(m, o, 1));
     }

@@ -74,7 +74,8 @@ static int collective_request_make(struct tb_call *call, struct tb_collective_re
     struct tb_collective_request *f = malloc(sizeof *f);
     if (f == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for a collective operation");
-    int error = call->form->kind == TB_FORM_PERSISTENT ? tb_comm_settle(call->comm) : TB_OK;
+    call->what.connected = call->form->kind == TB_FORM_PERSISTENT;
+    int error = call->what.connected ? tb_comm_settle(call->comm) : TB_OK;
     if (error == TB_OK)
         error = tb_comm_plan(call->comm, &call->what, &call->binding, &f->program);
     if (error < 0) {

@@ -9,6 +9,8 @@
 #include "mpi/comm.h"
 #include "mpi/datatype.h"
 #include "mpi/binding_decls.h"
+#include "mpi/collective.h"
+#include "mpi/multicast.h"
 #include "mpi/plan.h"
 #include "mpi/progress.h"
 #include "mpi/request.h"
@@ -64,7 +66,10 @@ static int control_ready(void *context)
 {
     static const struct tb_job_events events = {
         .connection = connection, .refused = refused, .lost = lost, .routes = routes, .asked = asked};
+    bool expects = tb_self.job.multicast.version == 0;
     int error = tb_job_poll(&tb_self.job, &events);
+    if (expects && tb_self.job.multicast.version > 0 && tb_self.job.local_index == 0)
+        tb_engine_listen(tb_self.engine); /* the first rank of a host hears for the others, mostly */
     if (error < 0) {
         fprintf(stderr, "tombolo: rank %u on %s, process %d: %s; this rank ends\n", tb_self.job.self.index,
                 tb_self.job.host, (int)getpid(), tb_error_story());
@@ -211,6 +216,8 @@ static int open_engine(void)
         .is_local = is_local,
         .reach = reach,
         .distance = distance,
+        .in_cluster = tb_multicast_in_cluster,
+        .multicast = job->multicast.expected ? tb_multicast_group_of : NULL,
         .control = job->control,
         .control_ready = control_ready,
         .waiting = job->control >= 0 && job->book.host_count > 1 ? waiting : NULL,
@@ -311,6 +318,15 @@ static int settle(void)
     return MPI_SUCCESS;
 }
 
+/* Whoever has multicast something may need others to know that it is everywhere; now nobody does any more. */
+static int meet_last(const char *call)
+{
+    struct tb_collective what = {.operation = TB_OPERATION_BARRIER, .connected = true};
+    struct tb_binding binding = {.call = call, .buffers[TB_SYMBOL_OUT] = {.type = &tb_type_byte}};
+    int error = tb_comm_execute(tb_self.world, &what, &binding);
+    return error == TB_OK ? tb_engine_flush(tb_self.engine) : error;
+}
+
 int tb_mpi_Finalize(void)
 {
     static const char call[] = "MPI_Finalize";
@@ -323,6 +339,8 @@ int tb_mpi_Finalize(void)
     tb_progress_stop();
     if (error == TB_OK)
         error = tb_engine_flush(tb_self.engine);
+    if (error == TB_OK && tb_self.job.multicast.expected)
+        error = meet_last(call);
     tb_engine_stand_down(tb_self.engine); /* whatever the agent does now is no end of the job */
     if (error == TB_OK)
         error = tb_job_tell_finalized(&tb_self.job);

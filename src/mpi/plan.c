@@ -1,5 +1,7 @@
 #include "mpi/plan.h"
 
+#include "mpi/multicast.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,18 +112,30 @@ static struct tb_rank_list ranks_of(const struct tb_comm *comm)
     return list;
 }
 
+/* With the places where multicast works, or NULL. */
+static int shape_make(const struct tb_comm *comm, const uint8_t *multicast, const struct tb_group_shape **shape)
+{
+    struct tb_rank_list list = ranks_of(comm);
+    int error = rank_places_get(&list.places);
+    if (error != TB_OK)
+        return error;
+    struct tb_rank_places places = *list.places;
+    places.multicast = multicast;
+    list.places = &places;
+    error = tb_rank_list_shape(&list, shape);
+    if (error == TB_OK)
+        *shape = tb_plan_cache_share(tb_self.plan_cache, *shape);
+    return error;
+}
+
 int tb_comm_open_shape(struct tb_comm *comm)
 {
     const struct tb_group_shape *shape = NULL, *none = NULL;
     if (__atomic_load_n(&comm->shape, __ATOMIC_ACQUIRE) != NULL)
         return TB_OK;
-    struct tb_rank_list list = ranks_of(comm);
-    int error = rank_places_get(&list.places);
-    if (error == TB_OK)
-        error = tb_rank_list_shape(&list, &shape);
+    int error = shape_make(comm, NULL, &shape);
     if (error != TB_OK)
         return error;
-    shape = tb_plan_cache_share(tb_self.plan_cache, shape);
     /* Another thread may have been faster. */
     if (!__atomic_compare_exchange_n(&comm->shape, &none, shape, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         tb_group_shape_release(shape);
@@ -182,13 +196,32 @@ int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size)
     return TB_OK;
 }
 
-int tb_comm_open_planner(struct tb_comm *comm)
+/* As plans have it: only they know of multicast, since before the first of them nobody waits for the verdict. */
+static int planned_shape(struct tb_comm *comm, const struct tb_group_shape **shape)
 {
-    if (comm->planner != NULL)
-        return TB_OK;
+    const struct tb_rank_places *places;
+    const uint8_t *multicast = NULL;
     int error = tb_comm_open_shape(comm);
     if (error == TB_OK)
-        error = tb_planner_open(tb_self.plan_cache, comm->shape, comm->size, comm->rank, &comm->planner);
+        error = rank_places_get(&places);
+    if (error == TB_OK && !comm->inter && tb_rank_places_may_multicast(places, comm->shape))
+        error = tb_multicast_await(&multicast);
+    if (error == TB_OK && multicast != NULL)
+        return shape_make(comm, multicast, shape);
+    *shape = error == TB_OK ? tb_group_shape_hold(comm->shape) : NULL;
+    return error;
+}
+
+int tb_comm_open_planner(struct tb_comm *comm)
+{
+    const struct tb_group_shape *shape;
+    if (comm->planner != NULL)
+        return TB_OK;
+    int error = planned_shape(comm, &shape);
+    if (error == TB_OK) {
+        error = tb_planner_open(tb_self.plan_cache, shape, comm->size, comm->rank, &comm->planner);
+        tb_group_shape_release(shape);
+    }
     comm->measures = error == TB_OK && tb_planner_measures(comm->planner) && !comm->inter && comm->size > 1;
     return error;
 }

@@ -24,7 +24,8 @@ enum {
     MARK_INTER = 4,
     MARK_USED = 8,
     MARK_COMMON = 16,
-    MARK_REPRODUCIBLE = 32
+    MARK_REPRODUCIBLE = 32,
+    MARK_CONNECTED = 64
 };
 
 struct known {
@@ -35,7 +36,8 @@ struct known {
 struct tb_shape_plans {
     struct tb_shape_plans *next;
     uint32_t users;
-    uint8_t skip; /* as in struct tb_collective */
+    uint8_t skip;    /* as in struct tb_collective */
+    bool multicasts; /* somewhere in the shape */
     const struct tb_group_shape *shape;
     uint32_t known_count, known_room;
     struct known *known; /* found by hash; NULL: nothing is known */
@@ -169,6 +171,8 @@ static int plans_make(const struct tb_plan_cache *cache, const struct tb_group_s
     }
     c->shape = tb_group_shape_hold(shape);
     c->skip = cache->skip;
+    for (uint32_t i = 0; i < shape->place_count; i++)
+        c->multicasts = c->multicasts || shape->places[i].multicast != 0;
     *made = c;
     return TB_OK;
 }
@@ -262,7 +266,8 @@ static struct mark mark_of(const struct tb_shape_plans *plans, const struct tb_c
                          .operation = (uint8_t)c->operation,
                          .flags = (uint8_t)(MARK_USED | (c->commutative ? MARK_COMMUTATIVE : 0) |
                                             (place && c->in_place ? MARK_IN_PLACE : 0) | (c->inter ? MARK_INTER : 0) |
-                                            (c->common ? MARK_COMMON : 0) | (c->reproducible ? MARK_REPRODUCIBLE : 0))};
+                                            (c->common ? MARK_COMMON : 0) | (c->reproducible ? MARK_REPRODUCIBLE : 0) |
+                                            (c->connected && plans->multicasts ? MARK_CONNECTED : 0))};
 }
 
 static struct known *known_place(struct known *known, uint32_t room, const struct mark *mark)

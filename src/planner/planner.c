@@ -24,7 +24,7 @@ struct key {
     uint8_t flags;
 };
 
-enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2, KEY_COMMON = 4, KEY_REPRODUCIBLE = 8 };
+enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2, KEY_COMMON = 4, KEY_REPRODUCIBLE = 8, KEY_CONNECTED = 16 };
 
 /* A program is kept once for all roots with which it is the same: those in one place far away, for example, or all
  * those from which what comes along a chain passes this rank in the same way. */
@@ -179,7 +179,8 @@ void tb_planner_close(struct tb_planner *planner)
 
 static struct key key_of(const struct tb_collective *c)
 {
-    struct key k = {.operation = (uint8_t)c->operation, .flags = c->common ? KEY_COMMON : 0};
+    struct key k = {.operation = (uint8_t)c->operation,
+                    .flags = (uint8_t)((c->common ? KEY_COMMON : 0) | (c->connected ? KEY_CONNECTED : 0))};
     if (c->operation == TB_OPERATION_BARRIER)
         return k;
     k.root = c->root;

@@ -161,6 +161,8 @@ int tb_message_check(const struct tb_message *message, size_t payload)
         fits = !remote && !ahead && payload == 0;
         break;
     default:
+        fits = message->kind >= TB_KIND_MULTICAST && message->kind < TB_KIND_MULTICAST_END && !remote && !ahead &&
+               message->length == payload && message->offset == 0;
         break;
     }
     if (__builtin_expect(fits, 1))

@@ -71,13 +71,18 @@ enum tb_kind {
                             * question: the last number that was sent. Of receipts: all up to this number are here, in
                             * the bytes bit i says that the number i + 2 beyond is; flag 1: there is no room for more */
     TB_KIND_COUNT,
-    TB_KIND_FAILED = 48 /* a collective is given up by the sender. match: as of its messages, with edge 0; length: its
-                         * places with drivers; offset: 1 not everybody was told: pass it on */
+    TB_KIND_FAILED = 48, /* a collective is given up by the sender. match: as of its messages, with edge 0; length: its
+                          * places with drivers; offset: 1 not everybody was told: pass it on */
+    /* From here on: of multicast, which does not go by datagrams (link/multicast.h says which is which). length: of the
+     * payload */
+    TB_KIND_MULTICAST = 56,
+    TB_KIND_MULTICAST_END = 61
 };
 
 static inline bool tb_kind_known(unsigned kind)
 {
-    return __builtin_expect(kind - TB_KIND_EAGER < TB_KIND_COUNT - TB_KIND_EAGER, 1) || kind == TB_KIND_FAILED;
+    return __builtin_expect(kind - TB_KIND_EAGER < TB_KIND_COUNT - TB_KIND_EAGER, 1) || kind == TB_KIND_FAILED ||
+           kind - TB_KIND_MULTICAST < TB_KIND_MULTICAST_END - TB_KIND_MULTICAST;
 }
 
 enum tb_host_frame { TB_HOST_FRAME_RECEIPTS, TB_HOST_FRAME_QUESTION };

@@ -1,0 +1,452 @@
+#include "engine/multicast.h"
+
+#include "engine/engine_state.h"
+#include "engine/multicast_port.h"
+
+#include <stdlib.h>
+
+#define ITEM_BITS  12u /* of a number: of an item of a step, */
+#define PLACE_BITS 4u  /* of its place in the collective */
+
+#define ITEMS_PASSED 256u /* of a step that are not told one by one that they are over */
+
+_Static_assert(TB_COMPOSITE_ITEMS <= 1u << ITEM_BITS && TB_PROGRAM_PLACES_LIMIT <= 1u << PLACE_BITS,
+               "each item has a number of its own");
+
+struct tb_multicast_channel {
+    struct tb_engine *engine;
+    uint64_t context;
+    bool joined;
+    uint32_t count, self; /* ranks of the cluster, and which of them this one is */
+    uint32_t *procs;
+    uint64_t newest;         /* number of a collective of the channel, which does not wrap */
+    struct tb_list reserved; /* of collectives that are not finished, in their order */
+    struct tb_list drives;
+};
+
+/* One item after the other. */
+struct tb_multicast_work {
+    struct tb_multicast_operation operation;
+    struct tb_part part;
+    struct tb_buffer room;
+};
+
+struct tb_multicast_drive {
+    struct tb_drive drive;
+    struct tb_multicast_channel *channel;
+    struct tb_multicast_work *work;
+    struct tb_list in_channel;
+    struct tb_list in_ended; /* it is over, which is told when the driver is advanced */
+    struct tb_reserved own;  /* of a step that is all of its collective */
+    bool under_way;          /* the operation; otherwise it waits for the next item to be ready */
+};
+_Static_assert(sizeof(struct tb_multicast_drive) <= sizeof(union tb_drive_room), "there is room for it");
+
+/* ---- who is in the cluster --------------------------------------------------------------------------------------- */
+
+static uint32_t proc_of(const struct tb_channel_config *config, uint32_t rank)
+{
+    return config->procs == NULL ? rank : config->procs[rank];
+}
+
+static bool is_near(const struct tb_engine *e, const struct tb_channel_config *config, uint32_t rank)
+{
+    const struct tb_proc proc = {e->config.transport.self.job, proc_of(config, rank)};
+    return e->config.in_cluster(e->config.context, proc);
+}
+
+/* Whether ranks of other hosts of the cluster are in it. */
+static bool has_others(const struct tb_engine *e, const struct tb_channel_config *config)
+{
+    for (uint32_t rank = 0, at = 0; rank < config->size; rank++) {
+        bool here = config->locals != NULL && at < config->local_count && config->locals[at] == rank;
+        at += here;
+        if (config->locals == NULL && e->config.is_local != NULL)
+            here = e->config.is_local(e->config.context, (struct tb_proc){0, proc_of(config, rank)});
+        if (!here && rank != config->rank && is_near(e, config, rank))
+            return true;
+    }
+    return false;
+}
+
+static int multicast_open(struct tb_engine *e, const struct tb_channel_config *config, void **state)
+{
+    *state = NULL;
+    if (e->config.multicast == NULL || !config->common || config->kept > 0 || !has_others(e, config))
+        return TB_OK;
+    struct tb_multicast_channel *c = calloc(1, sizeof *c);
+    uint32_t *procs = malloc(config->size * sizeof *procs);
+    if (c == NULL || procs == NULL) {
+        free(c);
+        free(procs);
+        return tb_error(TB_ERR_MEMORY, "no memory for the multicast of a communicator of %u ranks", config->size);
+    }
+    c->engine = e;
+    c->procs = procs;
+    tb_list_init(&c->reserved);
+    tb_list_init(&c->drives);
+    *state = c;
+    return TB_OK;
+}
+
+static void multicast_enter(struct tb_engine *e, const struct tb_channel_config *config, void **state)
+{
+    struct tb_multicast_channel *c = *state;
+    if (c == NULL)
+        return;
+    c->context = tb_context_plane(config->context, TB_PLANE_COLLECTIVE);
+    for (uint32_t rank = 0; rank < config->size; rank++) {
+        if (!is_near(e, config, rank))
+            continue;
+        c->self = rank == config->rank ? c->count : c->self;
+        c->procs[c->count++] = proc_of(config, rank);
+    }
+}
+
+static void multicast_close(void *state)
+{
+    struct tb_multicast_channel *c = state;
+    if (c->joined && c->engine->multicast != NULL) {
+        tb_multicast_leave(c->engine->multicast->protocol, c->context);
+        tb_multicast_port_settle(c->engine->multicast);
+    }
+    free(c->procs);
+    free(c);
+}
+
+static void multicast_claim(struct tb_engine *e, uint64_t context, bool first) {}
+
+static void multicast_unclaim(struct tb_engine *e, uint64_t context) {}
+
+static uint32_t listed(const void *list, uint32_t index)
+{
+    const uint32_t *procs = list;
+    return procs[index];
+}
+
+/* The port of this process, where the channel is a context; NULL: there is none, or no memory. */
+static struct tb_multicast_port *channel_join(struct tb_multicast_channel *c)
+{
+    struct tb_multicast_port *port = tb_multicast_port_of(c->engine);
+    if (port == NULL || c->joined)
+        return port;
+    const struct tb_multicast_members members = {c->count, c->self, listed, c->procs};
+    c->joined = tb_multicast_join(port->protocol, c->context, &members) == TB_OK;
+    return c->joined ? port : NULL;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+/* The number of a collective that does not wrap. */
+static uint64_t number_of(struct tb_multicast_channel *c, uint32_t collective)
+{
+    int64_t ahead = (int32_t)(collective - (uint32_t)c->newest);
+    uint64_t number = c->newest + (uint64_t)ahead;
+    c->newest = ahead > 0 ? number : c->newest;
+    return number;
+}
+
+/* Items of a place that are finished. */
+static uint32_t items_done(const struct tb_multicast_channel *c, const struct tb_reserved *r, uint32_t place)
+{
+    const struct tb_multicast_drive *s;
+    TB_LIST_EACH (s, &c->drives, const struct tb_multicast_drive, in_channel)
+        if (s->drive.reserved == r && s->drive.step->edge == place)
+            return s->drive.done;
+    return 0;
+}
+
+/* All before the oldest that is not finished are over. */
+static void channel_pass(struct tb_multicast_channel *c)
+{
+    uint64_t first = (c->newest + 1) << PLACE_BITS;
+    uint32_t items = 0;
+    if (c->engine->multicast == NULL || !c->joined)
+        return;
+    if (!tb_list_empty(&c->reserved)) {
+        const struct tb_reserved *r = TB_CONTAINER(c->reserved.next, const struct tb_reserved, in_order);
+        uint32_t place = (uint32_t)__builtin_ctz(r->left);
+        first = r->first + place;
+        items = items_done(c, r, place);
+    }
+    tb_multicast_pass(c->engine->multicast->protocol, c->context, first << ITEM_BITS | items);
+}
+
+static void multicast_reserve(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective)
+{
+    struct tb_multicast_channel *c = state;
+    r->first = number_of(c, collective) << PLACE_BITS;
+    r->left = (1u << places) - 1;
+    tb_list_append(&c->reserved, &r->in_order);
+    channel_join(c); /* also if nothing is started here: others count on being told how far this process is */
+}
+
+static void multicast_forgo(void *state, struct tb_reserved *r, uint32_t places)
+{
+    struct tb_multicast_channel *c = state;
+    if ((r->left & places) == 0)
+        return;
+    r->left &= ~places;
+    if (r->left == 0)
+        tb_list_remove(&r->in_order);
+    channel_pass(c);
+}
+
+/* ---- items ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t member_process(const void *list, uint32_t index)
+{
+    const struct tb_drive *d = list;
+    uint32_t rank = d->program->lists[d->step->members + index];
+    return tb_channel_proc(d->channel, rank);
+}
+
+static uint32_t member_find(const struct tb_drive *d, uint32_t rank)
+{
+    const uint32_t *ranks = d->program->lists + d->step->members;
+    uint32_t index = 0;
+    while (index < d->step->member_count && ranks[index] != rank)
+        index++;
+    return index;
+}
+
+static void payload_copy(void *owner, uint64_t offset, void *bytes, size_t length, bool gather)
+{
+    const struct tb_multicast_work *w = owner;
+    if (gather)
+        tb_part_gather(&w->part, offset, length, bytes);
+    else
+        tb_part_scatter(&w->part, offset, length, bytes);
+}
+
+static void operation_done(struct tb_multicast_operation *o, int error);
+
+/* What the next item is. */
+static void item_bind(struct tb_multicast_drive *s)
+{
+    struct tb_drive *d = &s->drive;
+    struct tb_multicast_work *w = s->work;
+    bool root = d->step->peer == d->channel->rank;
+    const struct tb_slice *slice = root ? &d->step->slice : &d->step->other;
+    w->part = (struct tb_part){NULL, 0, 0};
+    if (slice->count > 0)
+        tb_binding_part(d->binding, d->program, d->step, slice, d->done, &w->part, &w->room);
+    bool dense = w->part.length > 0 && w->part.buffer->type->dense;
+    w->operation = (struct tb_multicast_operation){
+        .context = s->channel->context,
+        .number = (d->reserved->first + d->step->edge) << ITEM_BITS | d->done,
+        .length = w->part.length,
+        .members = {d->step->member_count, member_find(d, d->channel->rank), member_process, d},
+        .root = member_find(d, d->step->peer),
+        .payload = {dense ? (char *)((uintptr_t)w->part.buffer->base + w->part.from) : NULL, payload_copy, w},
+        .done = operation_done,
+        .owner = s,
+    };
+}
+
+/* Begins items that are ready, until one is under way. True: it is over. */
+static bool drive_go_on(struct tb_multicast_drive *s)
+{
+    struct tb_drive *d = &s->drive;
+    struct tb_multicast_port *port = s->channel->engine->multicast;
+    while (!s->under_way && !tb_drive_over(d) && d->done < d->ready) {
+        item_bind(s);
+        int rc = tb_multicast_start(port->protocol, &s->work->operation);
+        if (rc == TB_PENDING) {
+            s->under_way = true;
+            port->waiting++;
+        } else if (rc == TB_OK) {
+            d->done++;
+        } else {
+            d->error = rc;
+        }
+        if (d->done % ITEMS_PASSED == 0)
+            channel_pass(s->channel);
+    }
+    tb_multicast_port_settle(port);
+    return tb_drive_over(d);
+}
+
+/* Nothing of it is under way any more. */
+static void drive_end(struct tb_multicast_drive *s)
+{
+    tb_list_remove(&s->in_channel);
+    free(s->work);
+    s->work = NULL;
+    multicast_forgo(s->channel, s->drive.reserved, 1u << s->drive.step->edge);
+}
+
+static void operation_done(struct tb_multicast_operation *o, int error)
+{
+    struct tb_multicast_drive *s = o->owner;
+    s->channel->engine->multicast->waiting--;
+    s->under_way = false;
+    if (error == TB_OK)
+        s->drive.done++;
+    else
+        s->drive.error = error;
+    if (drive_go_on(s))
+        drive_end(s);
+    s->drive.moved(&s->drive);
+}
+
+/* ---- drives ------------------------------------------------------------------------------------------------------ */
+
+static bool multicast_start(struct tb_drive *d, void *state, bool idle)
+{
+    struct tb_multicast_drive *s = TB_CONTAINER(d, struct tb_multicast_drive, drive);
+    TB_ASSERT(d->step->member_count > 0);
+    s->channel = state;
+    s->under_way = false;
+    s->work = malloc(sizeof *s->work);
+    d->done = 0;
+    d->error = TB_OK;
+    tb_list_init(&s->in_ended);
+    tb_list_append(&s->channel->drives, &s->in_channel);
+    if (d->reserved == NULL) {
+        multicast_reserve(state, &s->own, 1, d->collective);
+        d->reserved = &s->own;
+    }
+    struct tb_multicast_port *port = channel_join(s->channel);
+    if (port == NULL || s->work == NULL)
+        d->error = tb_error(TB_ERR_MEMORY, "no memory for a multicast");
+    else
+        tb_multicast_port_listen(port);
+    bool over = tb_drive_over(d) || drive_go_on(s);
+    if (over)
+        drive_end(s);
+    return over;
+}
+
+static bool multicast_extend(struct tb_drive *d, void *state)
+{
+    struct tb_multicast_drive *s = TB_CONTAINER(d, struct tb_multicast_drive, drive);
+    bool over = drive_go_on(s);
+    if (over)
+        drive_end(s);
+    return over;
+}
+
+/* It ends when the driver is advanced. */
+static void multicast_stop(struct tb_drive *d, int error)
+{
+    struct tb_multicast_drive *s = TB_CONTAINER(d, struct tb_multicast_drive, drive);
+    struct tb_multicast_port *port = s->channel->engine->multicast;
+    if (s->under_way) {
+        tb_multicast_stop(port->protocol, &s->work->operation);
+        port->waiting--;
+    }
+    s->under_way = false;
+    d->error = d->error == TB_OK ? error : d->error;
+    if (tb_list_empty(&s->in_ended))
+        tb_list_append(&port->ended, &s->in_ended);
+    tb_engine_stir(s->channel->engine);
+}
+
+static struct tb_multicast_port *port_in(const struct tb_list *active)
+{
+    return TB_CONTAINER(active->next, struct tb_multicast_port, in_active);
+}
+
+static int multicast_advance(struct tb_list *active, bool thorough)
+{
+    struct tb_multicast_port *port = port_in(active);
+    int n = tb_multicast_port_advance(port, thorough);
+    while (!tb_list_empty(&port->ended)) {
+        struct tb_multicast_drive *s = TB_CONTAINER(port->ended.next, struct tb_multicast_drive, in_ended);
+        tb_list_remove(&s->in_ended);
+        drive_end(s);
+        s->drive.moved(&s->drive);
+        n++;
+    }
+    return n;
+}
+
+static int multicast_descriptor(const struct tb_list *active)
+{
+    return tb_multicast_port_descriptor(port_in(active));
+}
+
+static uint64_t multicast_deadline(const struct tb_list *active)
+{
+    return tb_multicast_port_deadline(port_in(active));
+}
+
+static bool multicast_flushed(const struct tb_list *active)
+{
+    return tb_multicast_port_flush(port_in(active));
+}
+
+static void multicast_end(struct tb_list *active)
+{
+    tb_multicast_port_close(port_in(active));
+}
+
+void tb_engine_listen(struct tb_engine *engine)
+{
+    tb_engine_lock(engine);
+    struct tb_multicast_port *port = tb_multicast_port_of(engine);
+    if (port != NULL)
+        tb_multicast_port_listen(port);
+    tb_engine_unlock(engine);
+}
+
+/* ---- failures ---------------------------------------------------------------------------------------------------- */
+
+static bool multicast_concerns(const struct tb_drive *d, const void *state)
+{
+    return d->error != TB_ERR_GIVEN_UP;
+}
+
+static void multicast_lose(void *state, const struct tb_peer *peer)
+{
+    struct tb_multicast_channel *c = state;
+    if (c->engine->multicast != NULL)
+        tb_multicast_lose(c->engine->multicast->protocol, peer->proc.index);
+}
+
+static void multicast_give_up(void *state, const struct tb_failure *f)
+{
+    struct tb_multicast_channel *c = state;
+    struct tb_multicast_drive *s;
+    TB_LIST_EACH (s, &c->drives, struct tb_multicast_drive, in_channel)
+        if (s->drive.error == TB_OK && tb_failure_concerns(f, tb_failure_name(s->drive.binding)))
+            multicast_stop(&s->drive, tb_failure_explain(f));
+}
+
+static void multicast_hear(void *state, const struct tb_message *m) {}
+
+static bool multicast_overhear(void *state, uint32_t collective, uint8_t operation, uint32_t *rank, uint8_t *theirs)
+{
+    return false;
+}
+
+static void multicast_describe(const struct tb_drive *d, struct tb_wait *wait)
+{
+    wait->rank = d->step->peer;
+    wait->state = TB_WAIT_MOVING;
+}
+
+const struct tb_driver_table tb_driver_multicast = {.name = "multicast",
+                                                    .standby = true,
+                                                    .claim = multicast_claim,
+                                                    .unclaim = multicast_unclaim,
+                                                    .open = multicast_open,
+                                                    .enter = multicast_enter,
+                                                    .close = multicast_close,
+                                                    .reserve = multicast_reserve,
+                                                    .forgo = multicast_forgo,
+                                                    .start = multicast_start,
+                                                    .extend = multicast_extend,
+                                                    .stop = multicast_stop,
+                                                    .advance = multicast_advance,
+                                                    .descriptor = multicast_descriptor,
+                                                    .deadline = multicast_deadline,
+                                                    .flushed = multicast_flushed,
+                                                    .end = multicast_end,
+                                                    .concerns = multicast_concerns,
+                                                    .lose = multicast_lose,
+                                                    .give_up = multicast_give_up,
+                                                    .hear = multicast_hear,
+                                                    .overhear = multicast_overhear,
+                                                    .describe = multicast_describe};

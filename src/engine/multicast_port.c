@@ -1,0 +1,282 @@
+#include "engine/multicast_port.h"
+
+#include "engine/engine_state.h"
+#include "engine/standby.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE      32u        /* rounds of progress without a look, while nobody here waits for datagrams */
+#define RECEIVE_BYTES (4u << 20) /* that the kernel is asked to hold */
+#define FLOOD_LEAST   1000u      /* datagrams of an interval, of which more than this share are bad: */
+#define FLOOD_SHARE   8u         /* all but an eighth */
+
+/* ---- datagrams --------------------------------------------------------------------------------------------------- */
+
+static uint32_t port_send(void *owner, const struct tb_multicast_out *out, uint32_t count)
+{
+    struct tb_multicast_port *port = owner;
+    struct tb_mcast_datagram row[TB_MULTICAST_BATCH];
+    uint32_t sent = 0;
+    if (port->group == NULL)
+        return count; /* nothing leaves here; who misses it asks over a connection */
+    while (sent < count) {
+        uint32_t n = 0;
+        for (; sent + n < count && out[sent + n].to == out[sent].to && n < TB_MULTICAST_BATCH; n++)
+            row[n] = (struct tb_mcast_datagram){out[sent + n].head, out[sent + n].payload, out[sent + n].length};
+        union tb_mcast_address to;
+        if (out[sent].to != NULL)
+            memcpy(&to, out[sent].to->bytes, sizeof to);
+        int taken = tb_mcast_group_send(port->group, out[sent].to != NULL ? &to : NULL, row, n);
+        if (taken < 0)
+            return count; /* as if they were lost on the way */
+        sent += (uint32_t)taken;
+        if ((uint32_t)taken < n)
+            break;
+    }
+    return sent;
+}
+
+static void group_datagram(void *context, const struct tb_mcast_arrival *arrival)
+{
+    struct tb_multicast_port *port = context;
+    struct tb_multicast_address from = {.length = tb_mcast_address_bytes(arrival->from)};
+    memcpy(from.bytes, arrival->from, from.length);
+    tb_multicast_feed(port->protocol, &arrival->head, arrival->payload, arrival->length, &from);
+}
+
+static bool group_expect(void *context, struct tb_mcast_room *room)
+{
+    const struct tb_multicast_port *port = context;
+    struct tb_multicast_row row;
+    if (!tb_multicast_expect_row(port->protocol, &row))
+        return false;
+    *room = (struct tb_mcast_room){.context = row.context,
+                                   .number = row.number,
+                                   .length = row.length,
+                                   .sender = row.sender,
+                                   .fragment = row.fragment,
+                                   .count = row.count,
+                                   .piece = row.piece,
+                                   .at = row.at};
+    return true;
+}
+
+static void group_writable(void *context)
+{
+    struct tb_multicast_port *port = context;
+    tb_multicast_writable(port->protocol);
+}
+
+/* ---- control messages -------------------------------------------------------------------------------------------- */
+
+static int port_control(void *owner, uint32_t process, enum tb_multicast_control kind, const void *head,
+                        size_t head_length, const void *bytes, size_t length)
+{
+    struct tb_multicast_port *port = owner;
+    struct tb_peer *p = tb_peer_of(port->engine, process);
+    if (p == NULL)
+        return TB_AGAIN;
+    if (p->error != TB_OK)
+        return TB_ERR_PEER;
+    if (p->endpoint == NULL) {
+        int error = tb_peer_reach(p);
+        if (error != TB_OK) {
+            tb_peer_break(p, error);
+            return TB_ERR_PEER;
+        }
+    }
+    if (p->held[TB_STREAM_SHORT] && !p->local)
+        return TB_AGAIN;
+    TB_ASSERT(head_length + length <= TB_MULTICAST_CONTROL_BYTES &&
+              head_length + length <= p->endpoint->transport->max_payload);
+    memcpy(port->frame, head, head_length);
+    if (length > 0)
+        memcpy(port->frame + head_length, bytes, length);
+    struct tb_envelope envelope = {.message = {.kind = (uint8_t)kind,
+                                               .representation = port->engine->representation,
+                                               .length = head_length + length}};
+    struct tb_spans spans = tb_spans_of(port->frame, head_length + length);
+    int rc = tb_peer_transmit(p, &envelope, &spans, TB_STREAM_SHORT, 0);
+    if (rc < 0 && rc != TB_AGAIN) {
+        tb_peer_break(p, rc);
+        return TB_ERR_PEER;
+    }
+    return rc;
+}
+
+void tb_multicast_port_hear(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
+{
+    struct tb_multicast_port *port = tb_multicast_port_of(p->engine);
+    if (port == NULL)
+        return; /* no memory: whoever asks will ask again */
+    tb_multicast_hear(port->protocol, p->proc.index, (enum tb_multicast_control)m->kind, payload, length);
+    tb_multicast_port_settle(port);
+}
+
+static bool port_is_gone(void *owner, uint64_t context)
+{
+    const struct tb_multicast_port *port = owner;
+    return tb_freed_contexts_contains(&port->engine->freed_contexts, context);
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+void tb_multicast_port_listen(struct tb_multicast_port *port)
+{
+    if (port->listened)
+        return;
+    port->listened = true;
+    if (tb_mcast_group_open(&port->group, &port->config) != TB_OK) {
+        port->group = NULL;
+        tb_log(TB_LOG_INFO, "engine", "multicast: %s; what others send comes over connections", tb_error_story());
+    }
+    tb_engine_stir(port->engine);
+}
+
+static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const struct tb_engine_group *given)
+{
+    uint64_t seed = e->config.transport.self.index;
+    port->engine = e;
+    port->frame = malloc(TB_MULTICAST_CONTROL_BYTES);
+    if (port->frame == NULL)
+        return TB_ERR_MEMORY;
+    tb_list_init(&port->ended);
+    (void)tb_random_secret(&seed, sizeof seed);
+    tb_random_seed(&port->random, seed);
+    port->config = given->config;
+    port->config.job = e->config.transport.self.job;
+    port->config.self = e->config.transport.self.index;
+    port->config.join = false; /* the agent of the host is a member, for all of its ranks */
+    port->config.clock = e->config.transport.clock;
+    port->config.receive_buffer = RECEIVE_BYTES;
+    port->config.faults = tb_param.mcast_fault;
+    port->config.upcalls = (struct tb_mcast_upcalls){port, group_expect, group_datagram, group_writable};
+    const struct tb_multicast_config config = {
+        .clock = e->config.transport.clock,
+        .random = &port->random,
+        .calls = {port, port_send, port_control, port_is_gone},
+        .limits = tb_multicast_defaults(),
+        .job = e->config.transport.self.job,
+        .self = e->config.transport.self.index,
+        .representation = e->representation,
+        .piece = given->piece,
+        .byte_time = given->byte_time,
+    };
+    return tb_multicast_open(&config, &port->protocol);
+}
+
+static void port_log(const struct tb_multicast_port *port)
+{
+    struct tb_multicast_counters c;
+    tb_multicast_count(port->protocol, &c);
+    tb_log(
+        TB_LOG_DEBUG, "engine",
+        "multicast: %llu datagrams sent, %llu used, %llu early, %llu dropped, %llu late, %llu repeated, %llu rejected; "
+        "repaired: %llu for all, %llu for one, %llu bytes otherwise; asked: %llu, otherwise %llu; %llu waits of %llu "
+        "us",
+        (unsigned long long)c.sent, (unsigned long long)c.used, (unsigned long long)c.early,
+        (unsigned long long)c.dropped, (unsigned long long)c.late, (unsigned long long)c.repeated,
+        (unsigned long long)c.rejected, (unsigned long long)c.repaired_all, (unsigned long long)c.repaired_one,
+        (unsigned long long)c.repaired_bytes, (unsigned long long)c.asks_sent, (unsigned long long)c.control_asks_sent,
+        (unsigned long long)c.waits, (unsigned long long)(c.waited / 1000));
+}
+
+static void port_free(struct tb_multicast_port *port)
+{
+    if (port->protocol != NULL)
+        port_log(port);
+    if (port->protocol != NULL)
+        tb_multicast_close(port->protocol);
+    if (port->group != NULL)
+        tb_mcast_group_close(port->group);
+    free(port->frame);
+    free(port);
+}
+
+struct tb_multicast_port *tb_multicast_port_of(struct tb_engine *e)
+{
+    struct tb_engine_group given;
+    if (e->multicast != NULL)
+        return e->multicast;
+    if (e->config.multicast == NULL || !e->config.multicast(e->config.context, &given))
+        return NULL;
+    struct tb_multicast_port *port = calloc(1, sizeof *port);
+    if (port == NULL || port_open(port, e, &given) != TB_OK) {
+        if (port != NULL)
+            port_free(port);
+        return NULL;
+    }
+    e->multicast = port;
+    tb_list_append(&e->driving.active[TB_DRIVER_MULTICAST], &port->in_active);
+    tb_engine_stir(e);
+    return port;
+}
+
+void tb_multicast_port_close(struct tb_multicast_port *port)
+{
+    struct tb_engine *e = port->engine;
+    if (port->watched)
+        tb_engine_unwatch(e, TB_STANDBY_NETWORK);
+    tb_list_remove(&port->in_active);
+    port_free(port);
+    e->multicast = NULL;
+}
+
+/* ---- progress ---------------------------------------------------------------------------------------------------- */
+
+void tb_multicast_port_settle(struct tb_multicast_port *port)
+{
+    bool needed = tb_multicast_is_needed(port->protocol);
+    if (needed == port->watched || !port->engine->standby.open)
+        return;
+    if (!needed)
+        tb_engine_unwatch(port->engine, TB_STANDBY_NETWORK);
+    else if (tb_engine_watch(port->engine, TB_STANDBY_NETWORK) != TB_OK)
+        return; /* without a thread others wait until the program calls something */
+    port->watched = needed;
+}
+
+static bool group_drowns(const struct tb_mcast_group *group)
+{
+    struct tb_mcast_interval lately = tb_mcast_group_lately(group);
+    return lately.bad + lately.good > FLOOD_LEAST && lately.good < (lately.bad + lately.good) / FLOOD_SHARE;
+}
+
+int tb_multicast_port_advance(struct tb_multicast_port *port, bool thorough)
+{
+    int n = 0;
+    if (!thorough && port->waiting == 0 && ++port->rounds < PATIENCE)
+        return 0;
+    port->rounds = 0;
+    if (port->group != NULL) {
+        n = tb_mcast_group_poll(port->group);
+        tb_multicast_deafen(port->protocol, group_drowns(port->group));
+    }
+    tb_multicast_control_writable(port->protocol);
+    tb_multicast_advance(port->protocol);
+    tb_multicast_port_settle(port);
+    return n;
+}
+
+int tb_multicast_port_descriptor(const struct tb_multicast_port *port)
+{
+    return port->group != NULL ? tb_mcast_group_descriptor(port->group) : -1;
+}
+
+uint64_t tb_multicast_port_deadline(const struct tb_multicast_port *port)
+{
+    uint64_t group = port->group != NULL ? tb_mcast_group_deadline(port->group) : TB_NEVER;
+    uint64_t protocol = tb_multicast_deadline(port->protocol);
+    return group < protocol ? group : protocol;
+}
+
+bool tb_multicast_port_flush(struct tb_multicast_port *port)
+{
+    if (!tb_multicast_keeps(port->protocol))
+        return true;
+    if (!port->flushing)
+        tb_multicast_flush(port->protocol);
+    port->flushing = true;
+    return false;
+}

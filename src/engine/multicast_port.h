@@ -1,0 +1,47 @@
+/* What a process has of multicast: the group of its cluster, the protocol that makes it dependable (link/multicast.h),
+ * and between them the engine, which carries control messages as frames to other processes. There is one a process,
+ * opened with the first collective in which it may take part, or the first frame of another one that does. A process
+ * that cannot open its sockets hears nothing, and gets everything over connections.
+ *
+ * Part of the engine, touched with it locked. */
+#ifndef TB_ENGINE_MULTICAST_PORT_H
+#define TB_ENGINE_MULTICAST_PORT_H
+
+#include "engine/engine.h"
+#include "link/link.h"
+#include "transport/transport.h"
+
+struct tb_multicast_port {
+    struct tb_engine *engine;
+    struct tb_mcast_config config; /* of the group */
+    struct tb_mcast_group *group;  /* NULL: nothing is heard, or not yet */
+    struct tb_multicast *protocol;
+    struct tb_random random;
+    struct tb_list in_active; /* in the engine's list of what the driver has under way, from the beginning to the end */
+    struct tb_list ended;     /* drives whose end is to be told */
+    uint32_t waiting;         /* operations that are under way here */
+    uint32_t rounds;          /* of progress, since sockets were looked at */
+    bool listened;            /* the sockets were opened, or could not be */
+    bool flushing;            /* what is kept is to be confirmed */
+    bool watched;             /* the standby looks after it */
+    uint8_t *frame;           /* where a control message is put together */
+};
+
+/* The one of the engine, which is opened if it is not; NULL: the process has no group, or no memory. */
+struct tb_multicast_port *tb_multicast_port_of(struct tb_engine *e);
+/* This process is to send or to hear: of a host only those do, so the sockets are not opened before. */
+void tb_multicast_port_listen(struct tb_multicast_port *port);
+/* Looks at the sockets, if it is time to, and does what is due. How much came. */
+int tb_multicast_port_advance(struct tb_multicast_port *port, bool thorough);
+int tb_multicast_port_descriptor(const struct tb_multicast_port *port);
+uint64_t tb_multicast_port_deadline(const struct tb_multicast_port *port);
+/* Something was begun or has ended: whether the standby is needed. */
+void tb_multicast_port_settle(struct tb_multicast_port *port);
+/* Whether everything that it keeps is confirmed; asks for it, if not. */
+bool tb_multicast_port_flush(struct tb_multicast_port *port);
+void tb_multicast_port_close(struct tb_multicast_port *port);
+
+/* A control message of another process: the handler of its frames. */
+void tb_multicast_port_hear(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+
+#endif
