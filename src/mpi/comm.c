@@ -176,6 +176,8 @@ static struct tb_comm *comm_take(const struct tb_comm *parent, bool inter)
         tb_handle_give(TB_OBJECT_COMM, comm);
         return NULL;
     }
+    if (inter)
+        comm->local->side = true;
     comm->errhandler = tb_errhandler_hold(parent->errhandler);
     return comm;
 }
