@@ -97,6 +97,7 @@ CHECKS = [
     Check("far", ["tests/lab/far"], tier="all", cores=1, timeout=300, cases=True),
     Check("lab-grids", ["tests/lab/grid-run"], cores=1, timeout=400, timeout_all=3600, cases=True),
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
+    Check("casts", ["tests/lab/casts"], cores=1, timeout=600, timeout_all=3600, cases=True),
     Check("plans", ["tests/lab/plans"], tier="all", cores=1, timeout=1200, cases=True),
     Check("probe", ["tests/lab/probe"], tier="all", cores=2, timeout=1800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),

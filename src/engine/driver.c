@@ -46,6 +46,13 @@ bool tb_driving_flushed(const struct tb_driving *driving)
     return true;
 }
 
+void tb_driving_count(const struct tb_driving *driving, struct tb_counters *counters)
+{
+    for (uint32_t i = 0; i < driving->count; i++)
+        if (driving->tables[i]->count != NULL && !tb_list_empty(&driving->active[i]))
+            driving->tables[i]->count(&driving->active[i], counters);
+}
+
 void tb_driving_end(struct tb_driving *driving)
 {
     for (uint32_t i = 0; i < driving->count; i++)

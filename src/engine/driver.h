@@ -98,6 +98,8 @@ struct tb_driver_table {
     bool (*flushed)(const struct tb_list *active);
     void (*end)(struct tb_list *active);
 
+    void (*count)(const struct tb_list *active, struct tb_counters *counters); /* NULL: nothing */
+
     /* Whether others must be told that it has failed: those who take part know, but there may be others. */
     bool (*concerns)(const struct tb_drive *d, const void *state);
     /* A process of the channel is gone. */
@@ -154,6 +156,7 @@ int tb_driving_descriptor(const struct tb_driving *driving, uint32_t driver);
 uint64_t tb_driving_deadline(const struct tb_driving *driving, bool standby);
 
 bool tb_driving_flushed(const struct tb_driving *driving);
+void tb_driving_count(const struct tb_driving *driving, struct tb_counters *counters);
 void tb_driving_end(struct tb_driving *driving);
 
 /* All drivers of a channel, whose array of TB_DRIVERS_LIMIT it is, and a second one of what is only proposed. */

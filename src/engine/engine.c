@@ -321,6 +321,7 @@ static void counters_read(const struct tb_engine *e, struct tb_counters *counter
         counters->repeated += link.repeated;
         counters->reordered += link.reordered;
     }
+    tb_driving_count(&e->driving, counters);
 }
 
 /* Threads of tools come here at any level of threads, whoever else is in the engine: they must not pass for the one

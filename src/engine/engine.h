@@ -108,6 +108,12 @@ struct tb_counters {
     uint64_t relayed;          /* frames that went through gateways, each counted once */
     uint64_t repeated;         /* frames that were sent again, because they were lost or seemed to be */
     uint64_t reordered;        /* frames that had to wait for an earlier one */
+    /* Datagrams of multicast: sent, repairs among them; received and used; of these, before this process took part in
+     * their message; of messages that were over; that brought what had been missing; forged, of others, or senseless.
+     */
+    uint64_t multicast_sent, multicast_used, multicast_early, multicast_late, multicast_repaired, multicast_rejected;
+    uint64_t multicast_control; /* bytes of multicast messages that this process has sent over connections instead */
+    uint64_t multicast_skew;    /* ns between this process's beginning to receive and the first datagram, on average */
 };
 void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters); /* any thread */
 

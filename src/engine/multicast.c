@@ -377,6 +377,11 @@ static bool multicast_flushed(const struct tb_list *active)
     return tb_multicast_port_flush(port_in(active));
 }
 
+static void multicast_count(const struct tb_list *active, struct tb_counters *counters)
+{
+    tb_multicast_port_count(port_in(active), counters);
+}
+
 static void multicast_end(struct tb_list *active)
 {
     tb_multicast_port_close(port_in(active));
@@ -443,6 +448,7 @@ const struct tb_driver_table tb_driver_multicast = {.name = "multicast",
                                                     .descriptor = multicast_descriptor,
                                                     .deadline = multicast_deadline,
                                                     .flushed = multicast_flushed,
+                                                    .count = multicast_count,
                                                     .end = multicast_end,
                                                     .concerns = multicast_concerns,
                                                     .lose = multicast_lose,

@@ -166,20 +166,34 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
     return tb_multicast_open(&config, &port->protocol);
 }
 
-static void port_log(const struct tb_multicast_port *port)
+void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_counters *counters)
 {
+    static const struct tb_mcast_counters none;
+    const struct tb_mcast_counters *g = port->group != NULL ? tb_mcast_group_counters(port->group) : &none;
     struct tb_multicast_counters c;
     tb_multicast_count(port->protocol, &c);
-    tb_log(
-        TB_LOG_DEBUG, "engine",
-        "multicast: %llu datagrams sent, %llu used, %llu early, %llu dropped, %llu late, %llu repeated, %llu rejected; "
-        "repaired: %llu for all, %llu for one, %llu bytes otherwise; asked: %llu, otherwise %llu; %llu waits of %llu "
-        "us",
-        (unsigned long long)c.sent, (unsigned long long)c.used, (unsigned long long)c.early,
-        (unsigned long long)c.dropped, (unsigned long long)c.late, (unsigned long long)c.repeated,
-        (unsigned long long)c.rejected, (unsigned long long)c.repaired_all, (unsigned long long)c.repaired_one,
-        (unsigned long long)c.repaired_bytes, (unsigned long long)c.asks_sent, (unsigned long long)c.control_asks_sent,
-        (unsigned long long)c.waits, (unsigned long long)(c.waited / 1000));
+    uint64_t begins = c.waits + c.early_begins;
+    counters->multicast_sent = c.sent;
+    counters->multicast_used = c.used;
+    counters->multicast_early = c.early;
+    counters->multicast_late = c.late;
+    counters->multicast_repaired = c.mended;
+    counters->multicast_rejected = c.rejected + g->forged + g->foreign + g->malformed;
+    counters->multicast_control = c.repaired_bytes;
+    counters->multicast_skew = begins > 0 ? (c.waited + c.early_by) / begins : 0;
+}
+
+static void port_log(const struct tb_multicast_port *port)
+{
+    struct tb_counters c = {.eager = 0};
+    tb_multicast_port_count(port, &c);
+    tb_log(TB_LOG_DEBUG, "engine",
+           "multicast: datagrams: %llu sent, %llu used, %llu early, %llu late, %llu repaired, %llu rejected; "
+           "%llu bytes sent otherwise; skew %llu us",
+           (unsigned long long)c.multicast_sent, (unsigned long long)c.multicast_used,
+           (unsigned long long)c.multicast_early, (unsigned long long)c.multicast_late,
+           (unsigned long long)c.multicast_repaired, (unsigned long long)c.multicast_rejected,
+           (unsigned long long)c.multicast_control, (unsigned long long)c.multicast_skew / 1000);
 }
 
 static void port_free(struct tb_multicast_port *port)

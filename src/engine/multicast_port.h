@@ -39,6 +39,7 @@ uint64_t tb_multicast_port_deadline(const struct tb_multicast_port *port);
 void tb_multicast_port_settle(struct tb_multicast_port *port);
 /* Whether everything that it keeps is confirmed; asks for it, if not. */
 bool tb_multicast_port_flush(struct tb_multicast_port *port);
+void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_counters *counters);
 void tb_multicast_port_close(struct tb_multicast_port *port);
 
 /* A control message of another process: the handler of its frames. */

@@ -49,7 +49,8 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
     what->size = comm->size;
     what->rank = comm->rank;
     what->common = !binding->numbered && comm->common && common_possible(what);
-    what->connected |= binding->call == NULL; /* the library's own: all have its result or none, and who lacks memory? */
+    what->connected |=
+        binding->call == NULL; /* the library's own: all have its result or none, and who lacks memory? */
     error = tb_planner_program(comm->planner, what, program);
     if (error == TB_OK && (*program)->pieces > 0)
         binding->piece = (binding->elements + (*program)->pieces - 1) / (*program)->pieces;

@@ -1,0 +1,126 @@
+/* Broadcasts by multicast, many of them: of any size, from any root, on communicators that come and go, with ranks that
+ * come late. Every byte is checked; at the end rank 0 prints what multicast has done, as the counters of all ranks have
+ * it.
+ *
+ *   casts COUNT MOST SEED [late]      MOST: bytes of the longest; late: ranks come to some of them a second too late
+ *   casts COUNT MOST SEED die         a rank is killed in the middle, and the others are told */
+#include <mpi.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COUNTERS 8
+
+static const char *const names[COUNTERS] = {"sent", "used", "early", "late", "repaired", "rejected", "control", "skew"};
+
+static uint64_t state;
+
+/* The same numbers on all ranks. */
+static uint64_t draw(uint64_t below)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (state >> 33) % below;
+}
+
+static unsigned char byte_at(uint64_t message, uint64_t at)
+{
+    return (unsigned char)((message * 131 + at * 7 + (at >> 8)) & 255);
+}
+
+static size_t length_draw(uint64_t most)
+{
+    uint64_t bits = 0;
+    while (bits < 63 && UINT64_C(1) << bits <= most)
+        bits++;
+    uint64_t length = draw((UINT64_C(1) << draw(bits + 1)) + 1);
+    return (size_t)(length < most ? length : most);
+}
+
+static void cast(MPI_Comm comm, unsigned char *bytes, size_t length, int root, uint64_t message)
+{
+    int rank;
+    MPI_Comm_rank(comm, &rank);
+    for (size_t i = 0; i < length; i++)
+        bytes[i] = rank == root ? byte_at(message, i) : 0;
+    MPI_Bcast(bytes, (int)length, MPI_UNSIGNED_CHAR, root, comm);
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] != byte_at(message, i)) {
+            fprintf(stderr, "message %llu of %zu bytes from %d: byte %zu is wrong on rank %d\n",
+                    (unsigned long long)message, length, root, i, rank);
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+}
+
+static void counters_read(unsigned long long values[COUNTERS])
+{
+    MPI_T_pvar_session session;
+    MPI_T_pvar_session_create(&session);
+    for (int i = 0; i < COUNTERS; i++) {
+        char name[64];
+        int index, count;
+        MPI_T_pvar_handle handle;
+        snprintf(name, sizeof name, "tombolo_engine_multicast_%s", names[i]);
+        int class = strcmp(names[i], "skew") == 0 ? MPI_T_PVAR_CLASS_LEVEL : MPI_T_PVAR_CLASS_COUNTER;
+        if (MPI_T_pvar_get_index(name, class, &index) != MPI_SUCCESS)
+            exit(2);
+        MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
+        MPI_T_pvar_read(session, handle, &values[i]);
+        MPI_T_pvar_handle_free(session, &handle);
+    }
+    MPI_T_pvar_session_free(&session);
+}
+
+static void counters_print(void)
+{
+    unsigned long long values[COUNTERS], sums[COUNTERS];
+    int rank;
+    counters_read(values);
+    MPI_Reduce(values, sums, COUNTERS, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int i = 0; rank == 0 && i < COUNTERS; i++)
+        printf("%s %llu\n", names[i], sums[i]);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size, provided, splits;
+    MPI_Init(&argc, &argv);
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 100,
+             most = argc > 2 ? strtoull(argv[2], NULL, 10) : 65536;
+    state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    int late = argc > 4 && strcmp(argv[4], "late") == 0, die = argc > 4 && strcmp(argv[4], "die") == 0;
+    unsigned char *bytes = malloc(most + 1);
+    MPI_Comm part = MPI_COMM_NULL;
+    for (uint64_t i = 0; i < count && bytes != NULL; i++) {
+        size_t length = length_draw(most);
+        int root = (int)draw((uint64_t)size), who = (int)draw((uint64_t)size), colors = 1 + (int)draw(3);
+        int split = draw(8) == 0, comes_late = late && draw(50) == 0, dies = die && i == count / 2;
+        if (comes_late && rank == who)
+            sleep(1);
+        if (dies && rank == who)
+            raise(SIGKILL);
+        cast(MPI_COMM_WORLD, bytes, length, root, i);
+        if (split) {
+            if (part != MPI_COMM_NULL)
+                MPI_Comm_free(&part);
+            MPI_Comm_split(MPI_COMM_WORLD, rank % colors, rank, &part);
+        }
+        if (part != MPI_COMM_NULL) {
+            MPI_Comm_size(part, &splits);
+            cast(part, bytes, length / 2, root % splits, i + count);
+        }
+    }
+    if (part != MPI_COMM_NULL)
+        MPI_Comm_free(&part);
+    counters_print();
+    free(bytes);
+    MPI_T_finalize();
+    MPI_Finalize();
+    return 0;
+}
