@@ -204,6 +204,8 @@ static void print_cluster(const struct tb_grid *grid, const struct tb_grid_clust
         printf("in %s, ", grid->clusters[cluster->parent].name);
     printf("%s", cluster->medium == TB_GRID_HUB ? "hub" : "switch");
     print_wire(&cluster->ethernet);
+    if (cluster->no_multicast)
+        printf(", no multicast");
     if (cluster->ip != TB_GRID_IPV4)
         printf(cluster->ip == TB_GRID_IPV6 ? ", IPv6" : ", IPv4 and IPv6");
     printf("; ");

@@ -83,6 +83,18 @@ static bool reach_each_other(struct tb_group_choice *choice, const struct tb_add
     return true;
 }
 
+/* A grid file may say that there is none, which spares the test. */
+static bool is_wanted(struct tb_group_choice *choice, const struct tb_address_book *book,
+                      const struct tb_grid_plan *plan)
+{
+    const struct tb_grid *grid = plan != NULL ? plan->grid : NULL;
+    uint32_t host = grid != NULL ? tb_grid_host_find(grid, book->hosts[choice->hosts[0]].name) : TB_GRID_NONE;
+    if (host == TB_GRID_NONE || !grid->clusters[grid->hosts[host].cluster].no_multicast)
+        return true;
+    snprintf(choice->why, sizeof choice->why, "the grid file says so");
+    return false;
+}
+
 /* ---- by which addresses ------------------------------------------------------------------------------------------ */
 
 static bool is_loopback(const struct tb_address *address)
@@ -187,7 +199,7 @@ int tb_group_choices_make(struct tb_group_choices *choices, const struct tb_addr
         return TB_OK;
     int rc = find_clusters(choices, book);
     for (uint32_t i = 0; i < choices->count && rc == TB_OK; i++)
-        if (reach_each_other(&choices->all[i], book, plan))
+        if (is_wanted(&choices->all[i], book, plan) && reach_each_other(&choices->all[i], book, plan))
             rc = choose_addresses(&choices->all[i], book, choices->addresses);
     return rc;
 }

@@ -202,6 +202,28 @@ static void hosts_that_do_not_connect_have_none(void **state)
     assert_int_equal(w.choices.all[0].family, 4);
 }
 
+static void a_grid_file_rules_it_out(void **state)
+{
+    static const char text[] = "clusters:\n"
+                               "- {name: c, hosts: [h1, h3, h5, h9], ethernet: {multicast: false}}\n"
+                               "- {name: d, hosts: [h2, h4, h6]}\n";
+    struct tb_route table[1] = {{.hops = 1}};
+    struct tb_grid grid;
+    struct tb_grid_plan plan = {.grid = &grid, .routes = {.class_count = 1, .table = table}};
+    assert_int_equal(tb_grid_parse(&grid, text, strlen(text), "g.yaml"), TB_OK);
+    for (uint32_t i = 0; i < 6; i++) {
+        char address[32];
+        snprintf(address, sizeof address, "10.0.0.%u/24", i + 1);
+        HOST(1 + i % 2, address);
+    }
+    choose(&plan);
+    assert_int_equal(w.choices.count, 2);
+    assert_int_equal(w.choices.all[0].family, 0);
+    assert_string_equal(w.choices.all[0].why, "the grid file says so");
+    assert_int_equal(w.choices.all[1].family, 4);
+    tb_grid_close(&grid);
+}
+
 static void groups_of_ipv4(void **state)
 {
     const struct tb_address local = {.family = 4, .prefix = 24, .bytes = {10, 0, 0, 1}};
@@ -269,6 +291,7 @@ int main(void)
         TEST(one_machine_under_several_names),
         TEST(the_loopback_is_no_network),
         TEST(hosts_that_do_not_connect_have_none),
+        TEST(a_grid_file_rules_it_out),
         TEST(groups_of_ipv4),
         TEST(groups_of_ipv6),
         TEST(ports_of_the_user),

@@ -106,6 +106,7 @@ struct tb_grid_cluster {
     uint32_t *gateways, *hosts; /* indices of hosts, in the order of the file */
     enum tb_grid_medium medium;
     struct tb_grid_wire ethernet; /* of a host's port, or of the whole hub */
+    bool no_multicast;            /* datagrams to groups do not reach its hosts: `multicast: false` */
     struct tb_grid_uplink uplink;
     uint8_t ip; /* families of its hosts' addresses */
     struct tb_grid_start start;

@@ -20,24 +20,26 @@ struct cluster_map {
 
 struct ethernet_map {
     struct tb_grid_wire wire;
-    bool hub;
+    bool hub, multicast;
 };
 
 static const struct tb_grid_key ethernet_keys[] = {
     TB_GRID_WIRE_KEYS(struct ethernet_map, wire),
     {"hub", tb_grid_read_flag, offsetof(struct ethernet_map, hub), false},
+    {"multicast", tb_grid_read_flag, offsetof(struct ethernet_map, multicast), false},
 };
 
 static int read_ethernet(struct tb_grid_reader *reader, int value, void *field)
 {
     struct tb_grid_cluster *cluster = field;
-    struct ethernet_map map = {.wire.latency = UINT64_MAX};
+    struct ethernet_map map = {.wire.latency = UINT64_MAX, .multicast = true};
     int rc = tb_grid_read_map(reader, value, "the ethernet of a cluster", ethernet_keys,
                               sizeof ethernet_keys / sizeof ethernet_keys[0], &map);
     if (rc == TB_OK && map.hub && map.wire.duplex == TB_GRID_FULL)
         rc = tb_grid_complain(reader, value, "a hub is a half-duplex medium; expected duplex: half, or none");
     cluster->ethernet = map.wire;
     cluster->medium = map.hub ? TB_GRID_HUB : TB_GRID_SWITCH;
+    cluster->no_multicast = !map.multicast;
     return rc == TB_OK ? tb_grid_check_wire(reader, value, &map.wire) : rc;
 }
 

@@ -80,6 +80,22 @@ static const char *link_name(const struct tb_grid *grid, const char *from, const
     return link != NULL ? link->name : "none";
 }
 
+/* Unless it is said of a cluster that it has none, there may be multicast, in those that nest in it, too. */
+static void multicast_may_be_ruled_out(void **state)
+{
+    struct tb_grid grid;
+    must_parse(&grid, "clusters:\n"
+                      "- {name: a, hosts: a1, ethernet: {multicast: false}}\n"
+                      "- {name: b, hosts: b1, ethernet: {bandwidth: 100}}\n"
+                      "- {name: c, hosts: c1, ethernet: {multicast: no, hub: true}, clusters: [{name: d, hosts: d1}]}\n"
+                      "- {name: e, hosts: e1, ethernet: {multicast: yes}}\n"
+                      "- {name: f, hosts: f1}\n");
+    const bool none[] = {true, false, true, false, false, false};
+    for (uint32_t i = 0; i < grid.cluster_count; i++)
+        assert_int_equal(grid.clusters[i].no_multicast, none[i]);
+    tb_grid_close(&grid);
+}
+
 /* The most specific link holds. */
 static void links_join_sites(void **state)
 {
@@ -171,6 +187,7 @@ static const struct bad {
     {A "  ip: [4, 6]\n", 4, "expected 4, 6 or 46, not a list"},
     {A "  ethernet: {queue: 64q}\n", 4, "expected bytes as 64k or 1m, not \"64q\""},
     {A "  ethernet: {queue: 0}\n", 4, "expected bytes as 64k or 1m"},
+    {A "  ethernet: {multicast: maybe}\n", 4, "true or false"},
     {A "  ethernet: {hub: yes, duplex: full}\n", 4, "a hub is a half-duplex medium"},
     {A "  ethernet: {table: 5}\n", 4,
      "expected up to 12 points BYTES:SEND:RECEIVE:GAP with commas between, rising from 0 bytes, not \"5\""},
@@ -254,9 +271,13 @@ static void large_grids_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(uplinks_are_read),     cmocka_unit_test(hosts_have_ports),
-        cmocka_unit_test(links_join_sites),     cmocka_unit_test(families_must_meet),
-        cmocka_unit_test(tables_are_kept),      cmocka_unit_test(bad_wires_name_line_and_expectation),
+        cmocka_unit_test(uplinks_are_read),
+        cmocka_unit_test(hosts_have_ports),
+        cmocka_unit_test(multicast_may_be_ruled_out),
+        cmocka_unit_test(links_join_sites),
+        cmocka_unit_test(families_must_meet),
+        cmocka_unit_test(tables_are_kept),
+        cmocka_unit_test(bad_wires_name_line_and_expectation),
         cmocka_unit_test(large_grids_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
