@@ -53,6 +53,23 @@ void tb_explain_argument_json(uint64_t argument)
         printf(", \"wide\": %llu", (unsigned long long)wide);
 }
 
+static void cast_json(const struct explain_tree *e, uint32_t number)
+{
+    const struct tb_traffic_cast *c = &e->traffic.casts[number];
+    printf("%s  {\"place\": ", comma(number));
+    tb_json_text(tb_places_name(e->places, e->traffic.shape->places[c->place].place));
+    printf(
+        ", \"operation\": \"%s\", \"first_rank\": %u, \"hosts\": %u, \"parts\": %u, \"sends\": %llu, \"sent_bytes\": "
+        "%llu, \"receives\": %llu, \"received_bytes\": %llu",
+        tb_composite_name(c->composite), c->first, c->members, c->items, (unsigned long long)c->sends,
+        (unsigned long long)c->sent_bytes, (unsigned long long)c->receives, (unsigned long long)c->received_bytes);
+    if (tb_composite_rooted(c->composite))
+        printf(", \"root\": %u", c->root);
+    time_print("begins", c->begin);
+    time_print("first_done", c->done);
+    printf("}");
+}
+
 void tb_explain_tree_json(const struct explain_tree *e)
 {
     const struct tb_traffic *t = &e->traffic;
@@ -62,6 +79,9 @@ void tb_explain_tree_json(const struct explain_tree *e)
     printf(", \"levels\": [\n");
     for (uint32_t i = 0; i < t->level_count; i++)
         level_json(e, i);
+    printf("],\n \"multicast\": [\n");
+    for (uint32_t i = 0; i < t->cast_count; i++)
+        cast_json(e, i);
     printf("],\n \"common\": [\n");
     for (uint32_t i = 0; i < t->meeting_count; i++) {
         const struct tb_traffic_meeting *m = &t->meetings[i];

@@ -312,6 +312,35 @@ static void meetings_print(const struct explain_tree *e)
     puts("");
 }
 
+/* ---- multicast --------------------------------------------------------------------------------------------------- */
+
+static void cast_print(const struct explain_tree *e, const struct tb_traffic_cast *c)
+{
+    const char *place = tb_places_name(e->places, e->traffic.shape->places[c->place].place);
+    printf("  %s%s", place, place[0] != 0 ? ": " : "");
+    if (tb_composite_rooted(c->composite))
+        printf("%u (%s) to %u other host%s: ", c->root, host_name(e, c->root), c->members - 1,
+               tb_plural(c->members - 1));
+    else
+        printf("each of %u hosts to the others in turn: ", c->members);
+    amount_print(c->sends, c->sent_bytes, "");
+    puts(", sent once");
+}
+
+static void casts_print(const struct explain_tree *e)
+{
+    const struct tb_traffic *t = &e->traffic;
+    uint32_t shown = e->all || t->cast_count <= LINES_SHOWN + 1 ? t->cast_count : LINES_SHOWN;
+    if (t->cast_count == 0)
+        return;
+    printf("by multicast: %u step%s\n", t->cast_count, tb_plural(t->cast_count));
+    for (uint32_t i = 0; i < shown; i++)
+        cast_print(e, &t->casts[i]);
+    if (shown < t->cast_count)
+        printf("  and %u more: --all\n", t->cast_count - shown);
+    puts("");
+}
+
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
 static int end_compare(const void *a, const void *b, void *context)
@@ -378,9 +407,11 @@ int tb_explain_tree_print(const struct explain_tree *e)
     int error = TB_OK;
     title_print(e);
     if (t->flow_count == 0)
-        printf("no messages%s\n\n", t->meeting_count == 0 ? ": nobody gets anything from another rank" : "");
+        printf("no messages%s\n\n",
+               t->meeting_count + t->cast_count == 0 ? ": nobody gets anything from another rank" : "");
     for (uint32_t i = 0; i < t->level_count && error == TB_OK; i++)
         error = level_print(e, i);
+    casts_print(e);
     meetings_print(e);
     return error == TB_OK ? times_print(e) : error;
 }

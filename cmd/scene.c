@@ -10,6 +10,7 @@ void tb_scene_close(struct scene *s)
 {
     tb_group_shape_release(s->shape);
     free(s->hosts);
+    free(s->casts);
     free(s->bytes);
     tb_routes_close(&s->routes);
     tb_connectivity_close(&s->connectivity);
@@ -51,7 +52,7 @@ static int ways_check(const struct scene *s, const bool *ranked)
     return error;
 }
 
-/* Who reaches whom, and by whom messages go, as far as the hosts with ranks need it. */
+/* Who reaches whom, and by whom messages go, as far as the hosts with ranks need it; and by multicast. */
 static int grid_routes(struct scene *s, const struct scene_wish *q)
 {
     bool *ranked = calloc((size_t)s->grid.host_count + 1, sizeof *ranked);
@@ -67,6 +68,8 @@ static int grid_routes(struct scene *s, const struct scene_wish *q)
         if (error == TB_OK)
             error = ways_check(s, ranked);
     }
+    if (error == TB_OK)
+        error = tb_scene_cast(s, ranked);
     free(ranked);
     return error;
 }
@@ -104,6 +107,7 @@ static void slot_run(const void *context, uint32_t rank, struct tb_shape_run *ru
                                  .place = s->cluster_places[s->grid.hosts[host].cluster],
                                  .kind = kind,
                                  .who = apart ? host : TB_COST_NONE,
+                                 .multicast = s->casts != NULL && s->casts[s->grid.hosts[host].cluster],
                                  .count = 1};
 }
 
@@ -183,10 +187,19 @@ static int grid_shape(struct scene *s, const struct scene_wish *q)
             .size = (uint32_t)q->ranks, .host_limit = hosts, .table = &s->table, .run = slot_run, .context = s});
 }
 
+/* Hosts of one cluster that have ranks. */
+static uint64_t used_hosts(const struct scene_wish *q)
+{
+    return q->hosts < q->ranks ? q->hosts : q->ranks;
+}
+
 static void dealt_run(const void *context, uint32_t rank, struct tb_shape_run *run)
 {
     const struct scene_wish *q = context;
-    *run = (struct tb_shape_run){.host = rank % (uint32_t)q->hosts, .who = TB_COST_NONE, .count = 1};
+    *run = (struct tb_shape_run){.host = rank % (uint32_t)q->hosts,
+                                 .who = TB_COST_NONE,
+                                 .multicast = tb_scene_casts_among(used_hosts(q)),
+                                 .count = 1};
 }
 
 /* Without a grid file: hosts in one cluster that has no name. */
@@ -212,7 +225,9 @@ static int plain_shape(struct scene *s, struct scene_wish *q)
                                                                         .table = &s->table,
                                                                         .run = dealt_run,
                                                                         .context = q});
-    return error == TB_OK ? tb_group_shape_even(&s->shape, (uint32_t)q->ranks, (uint32_t)q->hosts, &s->table) : error;
+    return error == TB_OK ? tb_group_shape_even(&s->shape, (uint32_t)q->ranks, (uint32_t)q->hosts,
+                                                tb_scene_casts_among(used_hosts(q)), &s->table)
+                          : error;
 }
 
 int tb_scene_open(struct scene *s, struct scene_wish *q)

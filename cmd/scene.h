@@ -24,12 +24,19 @@ struct scene {
     struct tb_cost_table table;
     uint32_t *hosts; /* of each slot of the grid: ranks fill them, host after host, and go round again */
     uint32_t slots;
+    bool *casts; /* by cluster of the grid: one datagram reaches all of its hosts that have ranks; NULL: nowhere */
     const struct tb_group_shape *shape;
 };
 
 /* Close it also after an error. */
 int tb_scene_open(struct scene *scene, struct scene_wish *wish);
 void tb_scene_close(struct scene *scene);
+
+/* Where multicast works, as a job would find it, as far as the grid file and the parameters say: `ranked` are the hosts
+ * with ranks. Sets scene->casts (scene_casts.c). */
+int tb_scene_cast(struct scene *scene, const bool *ranked);
+/* The same of so many hosts of one cluster. */
+bool tb_scene_casts_among(uint64_t hosts);
 
 /* How large a call is, if it was said; SCENE_BYTES_NONE becomes what is usual. Where ranks do not know sizes, it is
  * what a job assumes, and what was said is to be assumed. */

@@ -229,6 +229,48 @@ def crossings():
                 yield f"{way}: nobody in b can have anything before 10 ms, nor all before the bound: {told['tree']}"
 
 
+def multicast():
+    """Where one datagram reaches all hosts of a cluster, an algorithm uses it, and the root's port carries the data once; not
+    where the grid file, the number of hosts or a parameter says otherwise."""
+    place = ("--ranks", "16", "--hosts", "16")
+    words = ("bcast", "--bytes", "64k", *place)
+    told = tree(*words)
+    casts = told["tree"]["multicast"]
+    if "multicast" not in told["tree"]["algorithm"] or counts(told) or len(casts) != 1 or \
+            (casts[0]["sends"], casts[0]["sent_bytes"], casts[0]["receives"], casts[0]["received_bytes"], casts[0]["hosts"]) != \
+            (1, 65536, 15, 15 * 65536, 16):
+        yield f"64 KiB should leave the root once and reach 15 hosts: {told['tree']}"
+    text = explain(*words, "--tree")
+    if "by multicast: 1 step\n  0 (host 0) to 15 other hosts: 65536 bytes, sent once\n" not in text or "share" in text:
+        yield f"a multicast should be shown as one, and not as common memory: {text}"
+    for more in (("--set", "mcast=off"), ("--set", "encrypt=all"), ("--set", "mcast_hosts=17"), ("--set", "transports=tcp,relay")):
+        names = {row["algorithm"] for row in json.loads(explain(*words, *more, "--json"))["candidates"]}
+        if any("multicast" in name for name in names) or "binomial" not in names:
+            yield f"{more}: there should be no multicast: {names}"
+    off = subprocess.run([TOMBOLO, "explain", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True,
+                         env=dict(os.environ, TOMBOLO_MCAST="off")).stdout
+    if "multicast" in off:
+        yield f"TOMBOLO_MCAST=off should hold here, too: {off}"
+    link = "links:\n- {from: a, to: b, bandwidth: 1000, latency: 1}\n"
+    clusters = "clusters:\n- {name: a, hosts: 'a[1-4]:2'%s}\n- {name: b, hosts: 'b[1-4]:2'%s}\n" + link
+    quiet = ", ethernet: {multicast: false}"
+    for says, casting in ((("", ""), {"a", "b"}), ((quiet, ""), {"b"}), ((quiet, quiet), set())):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
+            grid.write(clusters % says)
+            grid.flush()
+            words = ("bcast", "--bytes", "256k", "--grid", grid.name)
+            names = {row["algorithm"] for row in json.loads(explain(*words, "--json"))["candidates"]}
+            if bool(casting) != any("multicast" in name for name in names):
+                yield f"{says}: multicast in {casting}: {names}"
+            if casting:
+                told = tree(*words, "--set", "bcast=levels-flat-multicast")
+                if {cast["place"] for cast in told["tree"]["multicast"]} != casting or counts(told)["between clusters"] < 1:
+                    yield f"{says}: multicast should be inside {casting}: {told['tree']}"
+            few = explain(*words, "--ranks", "4") # on two hosts
+            if "multicast" in few:
+                yield f"two hosts with ranks have no group: {few}"
+
+
 def every_tree():
     """Every operation that is predicted and each of its algorithms can be shown and drawn, whatever the numbers."""
     karonis = os.path.join(ROOT, "examples", "grids", "karonis.yaml")
@@ -239,7 +281,7 @@ def every_tree():
             for place in places:
                 told = tree(operation, *place, "--set", f"{operation}={name}")
                 rows = [row for level in told["tree"]["levels"] for row in level["flows"]]
-                if len(told["tree"]["ranks"]) != told["ranks"] or (told["ranks"] > 1) != (len(rows) + len(told["tree"]["common"]) > 0):
+                if len(told["tree"]["ranks"]) != told["ranks"] or (told["ranks"] > 1) != (len(rows) + len(told["tree"]["common"]) + len(told["tree"]["multicast"]) > 0):
                     yield f"{operation} {name} {place}: ranks that are not alone should do something: {told['tree']}"
                 if place == places[1] and told["tree"]["algorithm"] != name:
                     yield f"{operation}: {name} should be shown, not {told['tree']['algorithm']}"
@@ -350,6 +392,6 @@ def guide():
 if __name__ == "__main__":
     sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
                                   "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals,
-                                  "known-trees": known_trees, "crossings": crossings, "every-tree": every_tree, "short-trees": short_trees,
+                                  "known-trees": known_trees, "crossings": crossings, "multicast": multicast, "every-tree": every_tree, "short-trees": short_trees,
                                   "not-to-be-shown": not_to_be_shown, "pictures": pictures, "odd-names": odd_names, "guide": guide, "planning": planning, "reproducible": reproducible},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

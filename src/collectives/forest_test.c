@@ -181,7 +181,7 @@ static void shares_are_kept(void **state)
     static const uint64_t order[4];
     static const uint64_t pieces[] = {0, 100000, 1000};
     const struct tb_group_shape *s;
-    assert_int_equal(tb_group_shape_even(&s, 2, 2, NULL), TB_OK);
+    assert_int_equal(tb_group_shape_even(&s, 2, 2, false, NULL), TB_OK);
     for (int i = 0; i < 3; i++) {
         struct tb_forest source = {.nodes = 2, .trees = 2, .piece = pieces[i], .shares = shares, .parents = parents},
                          *f;

@@ -19,7 +19,8 @@ static const char style[] =
     ".site{fill:#f3f6fa;stroke:#c5d0de}.cluster{fill:#fff;stroke:#4a6f9c;stroke-width:1.6}"
     ".inner{fill:#fafcfe;stroke:#7d9cc0;stroke-width:1.2}.host{fill:#e6effa;stroke:#9db8d9}"
     ".rank{fill:#fff;stroke:#55708f;stroke-width:1.4}.common{fill:none;stroke:#2f7d4f;stroke-width:2;"
-    "stroke-dasharray:5 3;stroke-linejoin:round}"
+    "stroke-dasharray:5 3;stroke-linejoin:round}.cast{fill:none;stroke:#2f5f9c;stroke-width:2.4;stroke-dasharray:9 4;"
+    "stroke-linejoin:round}"
     ".head{font-size:20px;font-weight:bold;fill:#22303f}.name{font-size:16px;font-weight:bold;fill:#22303f}"
     ".small{font-size:11.5px;fill:#5c6b7c}.chip{font-size:12px;fill:#22303f}.label{font-size:13px;fill:#22303f}"
     ".number{font-size:11px;font-weight:bold;fill:#22303f;paint-order:stroke;stroke:#fff;stroke-width:3px}"
@@ -99,6 +100,20 @@ static void meeting_draw(const struct drawing *d, const struct tb_traffic_meetin
              tb_plural(m->members), (unsigned long long)m->bytes, tb_plural(m->bytes));
     double low = box.x + 3, high = box.x + box.w - 3, top = box.y + 20, bottom = box.y + box.h - 3;
     tb_svg_line(d->to, "common", (double[]){low, high, high, low, low}, (double[]){top, top, bottom, bottom, top}, 5,
+                hint);
+}
+
+/* A frame around the hosts that hear a multicast. */
+static void cast_draw(const struct drawing *d, const struct tb_traffic_cast *c)
+{
+    struct tb_svg_rect box = moved(d, d->layout.places[c->place]);
+    char hint[160];
+    if (d->layout.places[c->place].w <= 0)
+        return;
+    snprintf(hint, sizeof hint, "%s by multicast among %u host%s, %llu byte%s", tb_composite_name(c->composite),
+             c->members, tb_plural(c->members), (unsigned long long)c->sent_bytes, tb_plural(c->sent_bytes));
+    double low = box.x + 4, high = box.x + box.w - 4, top = box.y + 4, bottom = box.y + box.h - 4;
+    tb_svg_line(d->to, "cast", (double[]){low, high, high, low, low}, (double[]){top, top, bottom, bottom, top}, 5,
                 hint);
 }
 
@@ -271,12 +286,17 @@ static void legend_draw(const struct drawing *d, double y)
         snprintf(kind, sizeof kind, "a%d w2", (int)l->kind);
         y = legend_line(d, kind, text, y);
     }
+    if (t->cast_count > 0) {
+        snprintf(text, sizeof text, "by multicast, to all hosts of a cluster: %u step%s", t->cast_count,
+                 tb_plural(t->cast_count));
+        y = legend_line(d, "cast", text, y);
+    }
     if (t->meeting_count > 0) {
         snprintf(text, sizeof text, "in memory that ranks of a host share: %u step%s", t->meeting_count,
                  tb_plural(t->meeting_count));
         y = legend_line(d, "common", text, y);
     }
-    if (t->flow_count + t->meeting_count == 0)
+    if (t->flow_count + t->meeting_count + t->cast_count == 0)
         y = legend_line(d, NULL, "nobody gets anything from another rank", y);
     if (d->numbers && d->arrows > 0)
         y = legend_line(d, NULL, "numbers: the order in which first messages leave", y);
@@ -293,7 +313,7 @@ int tb_picture_traffic(FILE *to, const struct tb_traffic_picture *picture)
     struct drawing d = {.to = to, .picture = picture, .traffic = t, .x = MARGIN, .y = TOP, .most = 1};
     int error = tb_traffic_layout_open(&d.layout, picture);
     if (error == TB_OK) {
-        double legend = (t->level_count + 4) * LINE, width = 2 * MARGIN + d.layout.width;
+        double legend = (t->level_count + 5) * LINE, width = 2 * MARGIN + d.layout.width;
         double least = 2 * MARGIN + tb_svg_width(picture->title, 20);
         width = width < LEGEND_W ? LEGEND_W : width;
         tb_svg_open(to, width < least ? least : width, TOP + d.layout.height + 3 * MARGIN + legend, picture->title,
@@ -307,6 +327,8 @@ int tb_picture_traffic(FILE *to, const struct tb_traffic_picture *picture)
         for (uint32_t i = 0; i < t->shape->host_count; i++)
             if (d.layout.hosts[i].w > 0)
                 host_draw(&d, i);
+        for (uint32_t i = 0; i < t->cast_count; i++)
+            cast_draw(&d, &t->casts[i]);
         for (uint32_t i = 0; i < t->meeting_count; i++)
             meeting_draw(&d, &t->meetings[i]);
         arrows_draw(&d);

@@ -24,7 +24,7 @@ static void group_run(const void *context, uint32_t rank, struct tb_shape_run *r
     const struct group *g = context;
     uint32_t host = rank / g->each;
     *run = (struct tb_shape_run){
-        .host = host, .place = g->clusters[host >= g->hosts / 2], .who = TB_COST_NONE, .count = 1};
+        .host = host, .place = g->clusters[host >= g->hosts / 2], .who = TB_COST_NONE, .multicast = true, .count = 1};
 }
 
 static void group_open(struct group *g, uint32_t hosts, uint32_t each)
@@ -147,6 +147,20 @@ static void common_memory_is_framed(void **state)
     group_close(&g);
 }
 
+static void multicast_is_framed(void **state)
+{
+    struct group g;
+    group_open(&g, 8, 1);
+    char *svg = picture_of(&g, TB_OPERATION_BCAST, "levels-flat-multicast", 1000);
+    assert_int_equal(count_of(svg, "class=\"cast\""), 2 + 1); /* and in the legend */
+    assert_int_equal(count_of(svg, "bcast by multicast among 4 hosts, 1000 bytes"), 2);
+    assert_int_equal(count_of(svg, "class=\"h0\""), 1); /* to the other site */
+    assert_int_equal(count_of(svg, "class=\"h2\""), 0);
+    assert_int_equal(count_of(svg, "class=\"common\""), 0);
+    free(svg);
+    group_close(&g);
+}
+
 /* Ranks whose messages cross most are there, and what is left out is counted. */
 static void large_groups_are_drawn_in_part(void **state)
 {
@@ -188,11 +202,9 @@ static void nothing_to_draw(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_message_has_an_arrow),
-        cmocka_unit_test(texts_are_escaped),
-        cmocka_unit_test(common_memory_is_framed),
-        cmocka_unit_test(large_groups_are_drawn_in_part),
-        cmocka_unit_test(nothing_to_draw),
+        cmocka_unit_test(every_message_has_an_arrow),     cmocka_unit_test(texts_are_escaped),
+        cmocka_unit_test(common_memory_is_framed),        cmocka_unit_test(multicast_is_framed),
+        cmocka_unit_test(large_groups_are_drawn_in_part), cmocka_unit_test(nothing_to_draw),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void roots_of_a_place_have_one_program(void **state)
     const struct tb_group_shape *shape;
     assert_int_equal(tb_param_load(), TB_OK);
     assert_int_equal(tb_plan_cache_open(&cache), TB_OK);
-    assert_int_equal(tb_group_shape_even(&shape, RANKS, PLACES, NULL), TB_OK);
+    assert_int_equal(tb_group_shape_even(&shape, RANKS, PLACES, false, NULL), TB_OK);
     assert_int_equal(tb_planner_open(cache, shape, RANKS, 0, &planner), TB_OK);
     const struct tb_program *first[PLACES];
     for (uint32_t i = 1; i < PLACES; i++)

@@ -28,7 +28,7 @@ static void group_open(struct group *g)
     char period[16];
     snprintf(period, sizeof period, "%u", PERIOD);
     assert_int_equal(tb_param_load(), TB_OK);
-    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, plain_table()), TB_OK);
+    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, false, plain_table()), TB_OK);
     assert_int_equal(tb_param_set("feedback", period, TB_PARAM_LAUNCHER), TB_OK);
     for (uint32_t i = 0; i < RANKS; i++) {
         assert_int_equal(tb_plan_cache_open(&g->caches[i]), TB_OK);
@@ -222,7 +222,7 @@ static void it_is_off_by_default(void **state)
     struct tb_plan_cache *cache;
     struct tb_planner *planner;
     assert_int_equal(tb_param_load(), TB_OK);
-    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, plain_table()), TB_OK);
+    assert_int_equal(tb_group_shape_even(&shape, RANKS, RANKS, false, plain_table()), TB_OK);
     assert_int_equal(tb_plan_cache_open(&cache), TB_OK);
     assert_int_equal(tb_planner_open(cache, shape, RANKS, 0, &planner), TB_OK);
     tb_group_shape_release(shape);

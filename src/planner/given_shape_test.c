@@ -70,8 +70,8 @@ static void algorithms_are_given_the_shape(void **state)
     assert_int_equal(tb_cost_table_make_plain(&places, 48, &bytes, &length), TB_OK);
     assert_int_equal(tb_cost_table_view(&table, bytes, length), TB_OK);
     assert_int_equal(tb_plan_cache_open(&cache), TB_OK);
-    assert_int_equal(tb_group_shape_even(&shape, RANKS, 48, &table), TB_OK);
-    assert_int_equal(tb_group_shape_even(&equal, RANKS, 48, &table), TB_OK);
+    assert_int_equal(tb_group_shape_even(&shape, RANKS, 48, false, &table), TB_OK);
+    assert_int_equal(tb_group_shape_even(&equal, RANKS, 48, false, &table), TB_OK);
     assert_int_equal(tb_planner_open(cache, shape, RANKS, 5, &planner), TB_OK);
     assert_ptr_equal(tb_planner_shape(planner), shape);
     struct tb_collective c = {.operation = TB_OPERATION_BCAST,

@@ -268,7 +268,7 @@ static uint64_t process_rates(struct shared *s, uint32_t hosts, const struct tb_
     assert_int_equal(tb_cost_table_view(&costs, bytes, length), TB_OK);
     assert_int_equal(tb_plan_cache_open(&cache), TB_OK);
     assert_int_equal(tb_plan_cache_join(cache, s->memory), TB_OK);
-    assert_int_equal(tb_group_shape_even(&shape, RANKS, hosts, &costs), TB_OK);
+    assert_int_equal(tb_group_shape_even(&shape, RANKS, hosts, false, &costs), TB_OK);
     assert_int_equal(tb_shape_plans_get(cache, shape, &plans), TB_OK);
     if (corrections != NULL)
         assert_int_equal(tb_shape_plans_choose_again(cache, plans, c, corrections, choice), TB_OK);

@@ -24,7 +24,7 @@ static const struct spread apart = {SIZE, SIZE}, together = {SIZE, 1};
 static const struct tb_group_shape *shape_of(const struct spread *spread)
 {
     const struct tb_group_shape *shape;
-    assert_int_equal(tb_group_shape_even(&shape, spread->size, spread->hosts, plain_table()), TB_OK);
+    assert_int_equal(tb_group_shape_even(&shape, spread->size, spread->hosts, false, plain_table()), TB_OK);
     return shape;
 }
 

@@ -26,7 +26,7 @@ struct work {
     size_t steps;
     struct tb_step_times *times;
     struct move *sends, *receives;
-    size_t send_count, receive_count, meeting_count;
+    size_t send_count, receive_count, meeting_count, cast_count;
 };
 
 static int no_memory(void)
@@ -116,14 +116,54 @@ static struct move move_of(const struct work *w, const struct tb_program *p, con
     return m;
 }
 
-static uint64_t meeting_bytes(const struct work *w, const struct tb_program *p, const struct tb_step *s)
+/* What a rank gives or gets in a composite step. */
+static uint64_t slice_total(const struct work *w, const struct tb_program *p, const struct tb_step *s,
+                            const struct tb_slice *slice)
 {
-    uint64_t given = 0, got = 0;
-    for (uint32_t i = 0; i < s->items; i++) {
-        given = tb_cost_add(given, tb_slice_bytes(&w->data, p, s, &s->slice, i));
-        got = tb_cost_add(got, tb_slice_bytes(&w->data, p, s, &s->other, i));
-    }
-    return given > got ? given : got;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < s->items; i++)
+        total = tb_cost_add(total, tb_slice_bytes(&w->data, p, s, slice, i));
+    return total;
+}
+
+static void meeting_note(struct work *w, uint32_t rank, const struct tb_step *s, const struct tb_step_times *times)
+{
+    const struct tb_program *p = w->programs[rank];
+    w->traffic->meetings[w->meeting_count++] =
+        (struct tb_traffic_meeting){.host = tb_group_shape_host(w->shape, rank),
+                                    .first = s->member_count > 0 ? p->lists[s->members] : 0,
+                                    .edge = s->edge,
+                                    .root = s->peer,
+                                    .members = s->member_count > 0 ? s->member_count : w->shape->size,
+                                    .items = s->items,
+                                    .composite = (enum tb_composite)s->contract.composite,
+                                    .bytes = later(slice_total(w, p, s, &s->slice), slice_total(w, p, s, &s->other)),
+                                    .begin = times->begin,
+                                    .done = times->done};
+}
+
+/* A member's part of one: what it sends itself, and what it gets of the others. */
+static void cast_note(struct work *w, uint32_t rank, const struct tb_step *s, const struct tb_step_times *times)
+{
+    const struct tb_program *p = w->programs[rank];
+    enum tb_composite composite = (enum tb_composite)s->contract.composite;
+    bool rooted = tb_composite_rooted(composite), gives = !rooted || s->peer == rank;
+    uint64_t given = slice_total(w, p, s, &s->slice), got = slice_total(w, p, s, &s->other);
+    uint32_t others = rooted ? (gives ? 0 : 1) : s->member_count - 1;
+    w->traffic->casts[w->cast_count++] =
+        (struct tb_traffic_cast){.place = tb_group_shape_place(w->shape, rank),
+                                 .first = p->lists[s->members],
+                                 .edge = s->edge,
+                                 .root = s->peer,
+                                 .members = s->member_count,
+                                 .items = s->items,
+                                 .composite = composite,
+                                 .sends = gives ? s->items : 0,
+                                 .sent_bytes = given,
+                                 .receives = (uint64_t)s->items * others,
+                                 .received_bytes = rooted || got < given ? got : got - given,
+                                 .begin = times->begin,
+                                 .done = times->done};
 }
 
 static void step_note(struct work *w, uint32_t rank, const struct tb_step *s, const struct tb_step_times *times)
@@ -145,19 +185,13 @@ static void step_note(struct work *w, uint32_t rank, const struct tb_step *s, co
             w->receives[w->receive_count++] = m;
         *first = sends ? *first : sooner(*first, m.time);
     } else if (s->kind == TB_STEP_COMPOSITE) {
-        if (s->other.count > 0 || s->contract.composite == TB_COMPOSITE_BARRIER)
+        bool cast = s->contract.driver == TB_DRIVER_MULTICAST;
+        if (s->other.count > 0 || (cast ? s->peer != rank : s->contract.composite == TB_COMPOSITE_BARRIER))
             *first = sooner(*first, times->done);
-        w->traffic->meetings[w->meeting_count++] =
-            (struct tb_traffic_meeting){.host = tb_group_shape_host(w->shape, rank),
-                                        .first = s->member_count > 0 ? p->lists[s->members] : 0,
-                                        .edge = s->edge,
-                                        .root = s->peer,
-                                        .members = s->member_count > 0 ? s->member_count : w->shape->size,
-                                        .items = s->items,
-                                        .composite = (enum tb_composite)s->contract.composite,
-                                        .bytes = meeting_bytes(w, p, s),
-                                        .begin = times->begin,
-                                        .done = times->done};
+        if (cast)
+            cast_note(w, rank, s, times);
+        else
+            meeting_note(w, rank, s, times);
     }
 }
 
@@ -170,7 +204,8 @@ static int steps_note(struct work *w)
     w->sends = calloc(counts[TB_STEP_SEND] + 1, sizeof *w->sends);
     w->receives = calloc(counts[TB_STEP_RECEIVE] + 1, sizeof *w->receives);
     w->traffic->meetings = calloc(counts[TB_STEP_COMPOSITE] + 1, sizeof *w->traffic->meetings);
-    if (w->sends == NULL || w->receives == NULL || w->traffic->meetings == NULL)
+    w->traffic->casts = calloc(counts[TB_STEP_COMPOSITE] + 1, sizeof *w->traffic->casts);
+    if (w->sends == NULL || w->receives == NULL || w->traffic->meetings == NULL || w->traffic->casts == NULL)
         return no_memory();
     const struct tb_step_times *times = w->times;
     for (uint32_t rank = 0; rank < w->shape->size; rank++)
@@ -372,6 +407,34 @@ static void meetings_join(struct work *w)
     }
 }
 
+static int cast_compare(const void *a, const void *b)
+{
+    const struct tb_traffic_cast *one = a, *other = b;
+    int order = compare((uint64_t)one->place << 32 | one->first, (uint64_t)other->place << 32 | other->first);
+    return order != 0 ? order : compare(one->edge, other->edge);
+}
+
+/* Likewise, with what all members send and get. */
+static void casts_join(struct work *w)
+{
+    struct tb_traffic *t = w->traffic;
+    qsort(t->casts, w->cast_count, sizeof *t->casts, cast_compare);
+    for (size_t i = 0; i < w->cast_count; i++) {
+        const struct tb_traffic_cast *c = &t->casts[i];
+        struct tb_traffic_cast *last = t->cast_count > 0 ? &t->casts[t->cast_count - 1] : NULL;
+        if (last == NULL || cast_compare(last, c) != 0) {
+            t->casts[t->cast_count++] = *c;
+            continue;
+        }
+        last->sends += c->sends;
+        last->sent_bytes = tb_cost_add(last->sent_bytes, c->sent_bytes);
+        last->receives += c->receives;
+        last->received_bytes = tb_cost_add(last->received_bytes, c->received_bytes);
+        last->begin = sooner(last->begin, c->begin);
+        last->done = sooner(last->done, c->done);
+    }
+}
+
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
 static int traffic_fill(struct work *w, const struct tb_algorithm *algorithm, const struct tb_collective *call)
@@ -396,6 +459,7 @@ static int traffic_fill(struct work *w, const struct tb_algorithm *algorithm, co
         return error;
     levels_fill(t);
     meetings_join(w);
+    casts_join(w);
     return pairs_join(w);
 }
 
@@ -424,6 +488,7 @@ void tb_traffic_close(struct tb_traffic *t)
     free(t->flows);
     free(t->pairs);
     free(t->meetings);
+    free(t->casts);
     free(t->firsts);
     free(t->ends);
     *t = (struct tb_traffic){.shape = NULL};

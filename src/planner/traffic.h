@@ -53,14 +53,29 @@ struct tb_traffic_meeting {
     uint64_t begin, done; /* of the first item; TB_COST_NEVER: not known */
 };
 
+/* A composite step by multicast, of one rank on each host of a cluster: what one of them sends leaves its port once,
+ * and comes in at the port of each other one. */
+struct tb_traffic_cast {
+    uint32_t place; /* of the shape: the cluster */
+    uint32_t first; /* rank */
+    uint32_t edge;  /* its place in their programs */
+    uint32_t root;  /* rank, if it has one */
+    uint32_t members, items;
+    enum tb_composite composite;
+    uint64_t sends, sent_bytes;        /* messages of all members, and what is in them; */
+    uint64_t receives, received_bytes; /* each message counted once for each host that gets it */
+    uint64_t begin, done;              /* of the first item; TB_COST_NEVER: not known */
+};
+
 /* One block each, which tb_traffic_close frees. */
 struct tb_traffic {
     const struct tb_group_shape *shape;
-    uint32_t level_count, flow_count, pair_count, meeting_count;
+    uint32_t level_count, flow_count, pair_count, meeting_count, cast_count;
     struct tb_traffic_level *levels;     /* those that have messages, the widest first */
     struct tb_flow_row *flows;           /* by level, sender, and order */
     struct tb_place_traffic *pairs;      /* by level and places */
     struct tb_traffic_meeting *meetings; /* by host and first member, in their order */
+    struct tb_traffic_cast *casts;       /* by place and first member, in their order */
     uint64_t *firsts; /* when each rank has got something for the first time; TB_COST_NEVER: nothing, or not known */
     uint64_t *ends;   /* when it is done */
     uint64_t time;    /* when all are; TB_COST_NEVER: it could not be simulated, and no time is known */

@@ -173,7 +173,7 @@ static void nothing_is_sent(void **state)
     network_close(&n);
     network_open(&n, ONE_CLUSTER, "a1", 1);
     traffic_of(&t, &n, TB_OPERATION_BCAST, "binomial", 1000, 0);
-    assert_int_equal(t.flow_count + t.level_count + t.pair_count + t.meeting_count, 0);
+    assert_int_equal(t.flow_count + t.level_count + t.pair_count + t.meeting_count + t.cast_count, 0);
     tb_traffic_close(&t);
     network_close(&n);
 }
@@ -205,13 +205,59 @@ static void common_memory_is_one_meeting_a_host(void **state)
     network_close(&n);
 }
 
+/* In each cluster what the root of its hosts sends leaves once and comes in at every other host; between clusters there
+ * is a message, and within hosts memory. */
+static void a_multicast_leaves_once(void **state)
+{
+    struct network n;
+    struct tb_traffic t;
+    network_multicasts = true;
+    network_open(&n,
+                 "clusters: [{name: a, hosts: 'a[1-5]:1'}, {name: b, hosts: 'b[1-3]:1'}, {name: c, hosts: c1}]\n"
+                 "links: [{from: a, to: b, bandwidth: 10, latency: 10}, {from: a, to: c, latency: 10}, {from: b, to: "
+                 "c, latency: 10}]",
+                 NULL, 2);
+    network_multicasts = false;
+    traffic_of(&t, &n, TB_OPERATION_BCAST, "levels-flat-multicast", 1000, 250);
+    assert_int_equal(t.level_count, 1);
+    assert_level(&t, 0, "between clusters", 8, 2000);
+    assert_int_equal(t.cast_count, 2);
+    assert_int_equal(t.meeting_count, 9);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct tb_traffic_cast *c = &t.casts[i];
+        uint32_t hosts = i == 0 ? 5 : 3;
+        assert_int_equal(n.shape->places[c->place].hosts, hosts);
+        assert_int_equal(c->root, i == 0 ? 0 : 10);
+        assert_int_equal(c->composite, TB_COMPOSITE_BCAST);
+        assert_int_equal(c->members, hosts);
+        assert_int_equal(c->items, 4);
+        assert_int_equal(c->sends, 4);
+        assert_int_equal(c->sent_bytes, 1000);
+        assert_int_equal(c->receives, 4 * (hosts - 1));
+        assert_int_equal(c->received_bytes, 1000 * (hosts - 1));
+        assert_true(c->begin <= c->done && c->done <= t.time);
+    }
+    for (uint32_t i = 1; i < n.size; i++)
+        assert_true(t.firsts[i] <= t.ends[i]);
+    tb_traffic_close(&t);
+    traffic_of(&t, &n, TB_OPERATION_BARRIER, "levels-multicast", 0, 0);
+    assert_int_equal(t.cast_count, 2);
+    assert_int_equal(t.casts[0].sends, 1);
+    assert_int_equal(t.casts[0].receives, 4);
+    assert_int_equal(t.casts[0].sent_bytes + t.casts[0].received_bytes, 0);
+    tb_traffic_close(&t);
+    network_close(&n);
+}
+
 /* Whatever is in the catalogue can be shown, for odd numbers of ranks, and somebody gets something. */
 static void everything_can_be_shown(void **state)
 {
     static const char *const ranks[] = {"a1", "a1 b1 a1", "a1 a1 a2 b1 b2 b2 a1"};
     for (size_t k = 0; k < 3; k++) {
         struct network n;
+        network_multicasts = true;
         network_open(&n, TWO_CLUSTERS, ranks[k], 1);
+        network_multicasts = false;
         for (int i = 0; tb_catalogue[i] != NULL; i++) {
             struct tb_traffic t;
             struct tb_collective call = call_of(&n, tb_catalogue[i]->operation, 100);
@@ -219,7 +265,7 @@ static void everything_can_be_shown(void **state)
                 continue;
             assert_int_equal(tb_traffic_open(&t, tb_catalogue[i], &call, 100), TB_OK);
             assert_int_not_equal(t.time, TB_COST_NEVER);
-            if (n.size > 1 && t.flow_count + t.meeting_count == 0)
+            if (n.size > 1 && t.flow_count + t.meeting_count + t.cast_count == 0)
                 fail_msg("%s %s does nothing", tb_operation_name(tb_catalogue[i]->operation), tb_catalogue[i]->name);
             tb_traffic_close(&t);
         }
@@ -249,6 +295,7 @@ int main(void)
         cmocka_unit_test(levels_are_told_apart),
         cmocka_unit_test(nothing_is_sent),
         cmocka_unit_test(common_memory_is_one_meeting_a_host),
+        cmocka_unit_test(a_multicast_leaves_once),
         cmocka_unit_test(everything_can_be_shown),
         cmocka_unit_test(too_many_ranks_are_refused),
     };

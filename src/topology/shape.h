@@ -83,9 +83,9 @@ struct tb_shape_source {
 };
 
 int tb_group_shape_make(const struct tb_group_shape **shape, const struct tb_shape_source *source);
-/* As many ranks on each host as on the others, host after host, all in one place: the first that is in no other but
- * the world, or the world. */
-int tb_group_shape_even(const struct tb_group_shape **shape, uint32_t size, uint32_t hosts,
+/* As many ranks on each host as on the others, host after host, all in one place, the world, where multicast reaches
+ * them or does not. */
+int tb_group_shape_even(const struct tb_group_shape **shape, uint32_t size, uint32_t hosts, bool multicast,
                         const struct tb_cost_table *table);
 const struct tb_group_shape *tb_group_shape_hold(const struct tb_group_shape *shape);
 void tb_group_shape_release(const struct tb_group_shape *shape); /* NULL: nothing */

@@ -175,7 +175,7 @@ static void bound_ranks_go_on_below_the_host(void **state)
 static void one_rank_has_levels(void **state)
 {
     const struct tb_group_shape *s;
-    assert_int_equal(tb_group_shape_even(&s, 1, 1, NULL), TB_OK);
+    assert_int_equal(tb_group_shape_even(&s, 1, 1, false, NULL), TB_OK);
     struct tb_shape_levels *levels = levels_of(s);
     assert_int_equal(levels->depths[0], 2);
     assert_true(levels->colors[0][0] == 0 && levels->colors[0][1] == 0);

@@ -495,19 +495,21 @@ int tb_group_shape_make(const struct tb_group_shape **shape, const struct tb_sha
 
 struct even {
     uint32_t size, hosts;
+    bool multicast;
 };
 
 static void even_run(const void *context, uint32_t rank, struct tb_shape_run *run)
 {
     const struct even *e = context;
     run->host = (uint32_t)((uint64_t)rank * e->hosts / e->size);
+    run->multicast = e->multicast;
     run->count = 1;
 }
 
-int tb_group_shape_even(const struct tb_group_shape **shape, uint32_t size, uint32_t hosts,
+int tb_group_shape_even(const struct tb_group_shape **shape, uint32_t size, uint32_t hosts, bool multicast,
                         const struct tb_cost_table *table)
 {
-    const struct even even = {size, hosts < size ? hosts : size};
+    const struct even even = {size, hosts < size ? hosts : size, multicast};
     return tb_group_shape_make(
         shape, &(struct tb_shape_source){
                    .size = size, .host_limit = even.hosts, .table = table, .run = even_run, .context = &even});

@@ -364,7 +364,7 @@ static void samples_have_whole_hosts(void **state)
 {
     const struct tb_group_shape *s, *half;
     uint32_t ranks[4];
-    assert_int_equal(tb_group_shape_even(&s, 8, 4, NULL), TB_OK);
+    assert_int_equal(tb_group_shape_even(&s, 8, 4, false, NULL), TB_OK);
     assert_int_equal(tb_group_shape_sample(&half, s, 4, ranks), TB_OK);
     assert_int_equal(half->host_count, 2);
     assert_int_equal(ranks[1], 1);
