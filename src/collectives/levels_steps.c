@@ -224,25 +224,36 @@ static void members_sort(const struct tb_stage *s, uint32_t *ranks)
     }
 }
 
+uint32_t tb_stage_cast(struct tb_builder *b, const struct tb_stage *s, uint16_t place, struct tb_slice data)
+{
+    const struct tb_contract contract = {TB_COMPOSITE_BCAST, TB_DRIVER_MULTICAST, 1, 1};
+    const struct tb_slice nothing = tb_slice_nothing();
+    bool root = s->mine == s->root;
+    uint32_t *ranks = malloc(s->count * sizeof *ranks);
+    if (ranks == NULL) {
+        tb_builder_fail(b, tb_error(TB_ERR_MEMORY, "no memory for a list of %u ranks", s->count));
+        return TB_STEP_NONE;
+    }
+    members_sort(s, ranks);
+    uint32_t step =
+        tb_builder_composite(b, &contract, s->parts[s->root].rank, root ? data : nothing, root ? nothing : data);
+    tb_builder_place(b, place);
+    tb_builder_members(b, ranks, s->count);
+    free(ranks);
+    return step;
+}
+
 void tb_levels_cast(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint16_t place,
                     uint32_t *come, struct tb_level_shares *shares, uint32_t before)
 {
     const struct tb_stage *s = tb_levels_cast_stage(l, k);
     if (s == NULL)
         return;
-    const struct tb_contract contract = {TB_COMPOSITE_BCAST, TB_DRIVER_MULTICAST, 1, 1};
     const struct tb_slice data = b->program.pieces > 0 ? tb_slice_whole(b, TB_SYMBOL_OUT, 0) : tb_slice_nothing();
     bool root = s->mine == s->root;
-    uint32_t *ranks = malloc(s->count * sizeof *ranks);
-    if (ranks == NULL) {
-        tb_builder_fail(b, tb_error(TB_ERR_MEMORY, "no memory for a list of %u ranks", s->count));
+    uint32_t step = tb_stage_cast(b, s, place, data);
+    if (step == TB_STEP_NONE)
         return;
-    }
-    members_sort(s, ranks);
-    uint32_t step = tb_builder_composite(b, &contract, s->parts[s->root].rank, root ? data : tb_slice_nothing(),
-                                         root ? tb_slice_nothing() : data);
-    tb_builder_place(b, place);
-    tb_builder_members(b, ranks, s->count);
     tb_builder_cut(b, 1);
     tb_after_pieces(b, before);
     /* Elsewhere, what was there must have left before it is written over. */
@@ -253,7 +264,6 @@ void tb_levels_cast(struct tb_builder *b, const struct tb_levels *l, const struc
     for (uint32_t i = 0; root && b->error == TB_OK && i < step; i++)
         if (b->program.steps[i].kind == TB_STEP_SEND && b->program.steps[i].slice.symbol == TB_SYMBOL_OUT)
             tb_builder_after_lag(b, i, (int32_t)b->program.steps[i].slice.first);
-    free(ranks);
     if (root)
         return;
     *shares = tb_shares_alike(1, b->program.pieces);

@@ -125,6 +125,9 @@ uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const s
                         uint16_t edge, struct tb_slice slice, uint32_t ready);
 /* The stage of this rank that is a multicast; NULL: there is none. tb_levels_down leaves it out. */
 const struct tb_stage *tb_levels_cast_stage(const struct tb_levels *l, const struct tb_level_kinds *k);
+/* What who stands for such a stage has is then with all others of it, in one item: a composite step at a place of the
+ * driver. */
+uint32_t tb_stage_cast(struct tb_builder *b, const struct tb_stage *s, uint16_t place, struct tb_slice data);
 /* Pieces of all shares to the other hosts of the cluster at once, at a place of the driver; `come` and `before` as
  * below. Where it is how they come, `come` and `shares` say so then: one share of all, and this step. */
 void tb_levels_cast(struct tb_builder *b, const struct tb_levels *l, const struct tb_level_kinds *k, uint16_t place,

@@ -269,6 +269,48 @@ static void nothing_is_faster(void **state)
     tb_simulator_close(simulator);
 }
 
+/* Nor is what goes to all hosts of a cluster at once. */
+static void multicast_is_not_faster(void **state)
+{
+    static const enum tb_operation operations[] = {TB_OPERATION_BCAST,      TB_OPERATION_BARRIER,
+                                                   TB_OPERATION_ALLREDUCE,  TB_OPERATION_ALLGATHER,
+                                                   TB_OPERATION_ALLGATHERV, TB_OPERATION_SCATTER};
+    static const uint64_t lengths[] = {1, 1000, 30000, 300000};
+    struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+    struct tb_simulator *simulator;
+    struct tb_bound bound;
+    uint32_t seen = 0;
+    assert_int_equal(tb_simulator_open(&simulator), TB_OK);
+    network_multicasts = true;
+    for (int i = 0; i < 120; i++) {
+        char text[2048];
+        struct network n;
+        random_grid(text, 3, 6);
+        network_open(&n, text, NULL, 1 + random_below(2));
+        uint32_t root = random_below(n.size);
+        struct tb_collective c = {.operation = operations[i % 6],
+                                  .size = n.size,
+                                  .root = root,
+                                  .elements = i % 6 == 1 ? 0 : lengths[random_below(4)],
+                                  .element_bytes = 1,
+                                  .commutative = true,
+                                  .common = true,
+                                  .shape = n.shape,
+                                  .costs = &n.table};
+        assert_int_equal(tb_bound_find(&n.ways, &c, &bound), TB_OK);
+        uint32_t count = tb_rating_list(&c, NULL, rows);
+        for (uint32_t k = 0; k < count; k++)
+            if (strstr(rows[k].algorithm->name, "multicast") != NULL) {
+                algorithm_check(&n, simulator, &rows[k], &c, &bound, text);
+                seen++;
+            }
+        network_close(&n);
+    }
+    network_multicasts = false;
+    assert_true(seen > 60);
+    tb_simulator_close(simulator);
+}
+
 /* Subtrees send long messages over the slow link, and ranks short ones, which overtake: all of it takes its time. */
 static void overtaking_is_not_for_nothing(void **state)
 {
@@ -302,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_port_behind_links_by_hand),
         cmocka_unit_test(nothing_by_hand),
         cmocka_unit_test(nothing_is_faster),
+        cmocka_unit_test(multicast_is_not_faster),
         cmocka_unit_test(overtaking_is_not_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

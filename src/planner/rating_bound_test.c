@@ -53,6 +53,7 @@ static void any_grid(void **state)
         char text[4096];
         struct network n;
         random_grid(text, 4, 16);
+        network_multicasts = i % 2 == 0;
         network_open(&n, text, NULL, 1 + random_below(8));
         for (int o = i % 2; o <= TB_OPERATION_EXSCAN; o += 2) {
             uint64_t bytes = lengths[random_below(4)];

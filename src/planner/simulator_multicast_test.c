@@ -1,4 +1,5 @@
 /* Composite steps by multicast: what they take does not depend on how many hosts there are. */
+#include "planner/item_bytes.h"
 #include "planner/network_test.h"
 #include "planner/simulator.h"
 
@@ -57,7 +58,13 @@ static uint64_t time_of(struct network *n, enum tb_operation operation, const ch
     const struct tb_algorithm *a = algorithm_find(operation, name);
     assert_true(tb_algorithm_fits(a, &c));
     struct tb_program **programs = programs_make(a, &c);
-    struct tb_simulation run = {.programs = programs, .ways = &n->ways, .bytes = bytes, .ends = ends, .limit = 1000000};
+    struct tb_item_data data = tb_item_data_of(&c);
+    struct tb_simulation run = {.programs = programs,
+                                .ways = &n->ways,
+                                .bytes = data.bytes,
+                                .blocks = data.blocks,
+                                .ends = ends,
+                                .limit = 1000000};
     assert_int_equal(tb_simulate(simulator, &run), TB_OK);
     programs_close(programs, n->size);
     return run.end;
@@ -151,6 +158,22 @@ static void barriers_and_sums_come_down_at_once(void **state)
     }
 }
 
+/* Blocks for all leave as one message, and each host takes its own; those of all come together first. */
+static void blocks_go_in_one_message(void **state)
+{
+    for (uint32_t hosts = 3; hosts <= 48; hosts *= 4) {
+        struct network n;
+        cluster_open(&n, hosts, 1);
+        uint64_t all = 2 * OVERHEAD + LATENCY + wire(&n, 100ull * hosts);
+        uint64_t scatter = time_of(&n, TB_OPERATION_SCATTER, "levels-multicast", 0, 100, hosts - 1, NULL);
+        assert_in_range(scatter, all - NS, all + NS);
+        uint64_t gather = OVERHEAD + LATENCY + (hosts - 1) * tb_wire_time(&n.table, n.ways.wires[0].wire, 100);
+        uint64_t allgather = time_of(&n, TB_OPERATION_ALLGATHER, "levels-flat-multicast", 0, 100, 0, NULL);
+        assert_in_range(allgather, gather + all, gather + all + hosts * OVERHEAD);
+        network_close(&n);
+    }
+}
+
 /* Places without multicast have trees, and where no place has it the algorithm does not fit. */
 static void only_where_it_reaches_all(void **state)
 {
@@ -182,7 +205,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_copy_reaches_all_hosts),          cmocka_unit_test(the_root_of_a_long_one_waits),
         cmocka_unit_test(pieces_go_on_as_they_come),           cmocka_unit_test(hosts_pass_it_on),
-        cmocka_unit_test(barriers_and_sums_come_down_at_once), cmocka_unit_test(only_where_it_reaches_all),
+        cmocka_unit_test(barriers_and_sums_come_down_at_once), cmocka_unit_test(blocks_go_in_one_message),
+        cmocka_unit_test(only_where_it_reaches_all),
     };
     return cmocka_run_group_tests(tests, simulator_setup, simulator_teardown);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define PARTS_MOST 64u    /* of the widest place: each sends to each other one */
+#define HOSTS_MOST 256u   /* of one cluster, whose blocks come together at one host */
 #define RANKS_MOST 32768u /* whose bundles have numbers of edges */
 
 /* Sends and receives whole bundles that stand in `room`. */
@@ -57,6 +58,10 @@ static void stage_down(const struct tb_bundles *x, enum tb_symbol room, const st
 {
     const struct tb_bundle all = tb_bundles_of_all(x);
     struct tb_tree t;
+    if (s == tb_levels_cast_stage(x->levels, &k->trees)) {
+        tb_stage_cast(x->builder, s, 0, bundle_in(x, room, all));
+        return;
+    }
     tb_stage_tree(&t, x->levels, s, &k->trees, 0);
     if (!t.root)
         bundle_receive(x, room, t.parent, 1, all);
@@ -93,7 +98,8 @@ void tb_allgather_bundles(struct tb_bundles *x, const struct tb_allgather_kind *
     const struct tb_slice given = tb_slice_one(tb_source(c), c->in_place ? c->rank : 0), nothing = tb_slice_nothing();
     bool sized = c->operation == TB_OPERATION_ALLGATHER, leads = tb_levels_leads(l), common = tb_levels_common(l);
     enum tb_symbol room = sized && tb_bundles_in_order(x, all) ? TB_SYMBOL_OUT : TB_SYMBOL_WORK;
-    uint32_t narrow = tb_levels_at_top(l) ? 1 : 0, stages = tb_levels_message_stages(l);
+    bool exchange = tb_levels_at_top(l) && l->stages != tb_levels_cast_stage(l, &k->trees);
+    uint32_t narrow = exchange ? 1 : 0, stages = tb_levels_message_stages(l);
     if (!sized)
         blocks_bind(x);
     if (common)
@@ -132,16 +138,16 @@ static bool fits_ring(const struct tb_collective *c)
     return tb_fits_level_tree(c, TB_LEVEL_CHAIN) && fits(c);
 }
 
-static int levels_make(const struct tb_collective *c, const struct tb_allgather_kind *k, struct tb_program **program)
+static int levels_make(const struct tb_collective *c, const struct tb_allgather_kind *k, uint32_t parts, bool joined,
+                       struct tb_program **program)
 {
-    uint32_t parts = tb_bundle_parts(c);
     struct tb_levels l;
     struct tb_builder b;
     struct tb_bundles x;
     int error = tb_levels_open(&l, c, 0);
     if (error == TB_OK) {
         tb_builder_open(&b, c->size * parts);
-        error = tb_bundles_open(&x, &b, &l, parts, tb_bundle_joined(c), true);
+        error = tb_bundles_open(&x, &b, &l, parts, joined, true);
         if (error == TB_OK && x.joined) {
             tb_builder_order(&b);
             tb_allgather_bundles(&x, k);
@@ -161,12 +167,30 @@ static int levels_make(const struct tb_collective *c, const struct tb_allgather_
     static int make_##name(const struct tb_collective *c, struct tb_program **program)                                 \
     {                                                                                                                  \
         static const struct tb_allgather_kind kind = {{tree, tree, false}, wide, narrow};                              \
-        return levels_make(c, &kind, program);                                                                         \
+        return levels_make(c, &kind, tb_bundle_parts(c), tb_bundle_joined(c), program);                                \
     }                                                                                                                  \
     const struct tb_algorithm tb_allgather_levels_##name = {                                                           \
         TB_OPERATION_ALLGATHER, NAME, row_fits, make_##name, "piece", tb_candidates_bundles};                          \
     const struct tb_algorithm tb_allgatherv_levels_##name = {                                                          \
         TB_OPERATION_ALLGATHERV, NAME, row_fits, make_##name, "piece", tb_candidates_bundles}
+
+/* Within a cluster blocks come together at one host, which multicasts them with those from elsewhere. */
+static bool fits_cast(const struct tb_collective *c)
+{
+    return c->size <= RANKS_MOST && tb_fits_cast(c) && c->elements * c->element_bytes <= TB_BUNDLE_LIMIT / c->size &&
+           tb_levels_widest(c, NULL, NULL) <= (c->shape->cluster_count > 1 ? PARTS_MOST : HOSTS_MOST);
+}
+
+static int make_cast(const struct tb_collective *c, struct tb_program **program)
+{
+    static const struct tb_allgather_kind kind = {{TB_LEVEL_FLAT, TB_LEVEL_BINOMIAL, true}, false, false};
+    return levels_make(c, &kind, 1, true, program);
+}
+
+const struct tb_algorithm tb_allgather_multicast = {
+    TB_OPERATION_ALLGATHER, "levels-flat-multicast", fits_cast, make_cast, NULL, NULL};
+const struct tb_algorithm tb_allgatherv_multicast = {
+    TB_OPERATION_ALLGATHERV, "levels-flat-multicast", fits_cast, make_cast, NULL, NULL};
 
 ROW(flat, "levels-flat", fits_short, TB_LEVEL_FLAT, false, false);
 ROW(binomial, "levels-binomial", fits_short, TB_LEVEL_BINOMIAL, false, false);

@@ -1,6 +1,7 @@
 /* By levels: who stands for a part of the network gets the blocks of all its ranks together and passes them on to its
  * parts, within a host through its memory where there is some. Each block crosses each level once, in one message for
- * each part, or block by block, or in pieces of blocks, which go on as they come. The root puts bundles together. Also
+ * each part, or block by block, or in pieces of blocks, which go on as they come. The root puts bundles together. Where
+ * multicast works, one bundle of a whole cluster can go to all of its hosts, each of which takes what is its own. Also
  * for blocks of different sizes, which at first only the root knows: who is to pass blocks on is told them first. */
 #include "collectives/bundles.h"
 #include "collectives/sides.h"
@@ -14,11 +15,28 @@ struct scattering {
     struct tb_builder *b;
     struct tb_bundles x;
     bool unsized, root;
-    bool alone;            /* it has no block but its own */
-    uint32_t stages;       /* in which messages are sent */
-    struct tb_bundle mine; /* what this rank passes on */
-    uint32_t measured;     /* the step with which sizes are there */
+    bool alone;                  /* it has no block but its own */
+    const struct tb_stage *cast; /* whose hosts get the blocks of all of them at once; NULL: none */
+    uint32_t stages;             /* in which messages are sent */
+    struct tb_bundle mine;       /* what this rank passes on */
+    uint32_t measured;           /* the step with which sizes are there */
 };
+
+/* All blocks of the hosts of a cluster, by multicast: each takes its own. */
+static void bundle_cast(struct scattering *w)
+{
+    const struct tb_bundle blocks = tb_bundles_of_stage(&w->x, w->cast);
+    struct tb_slice data = tb_bundles_packed(&w->x, TB_SYMBOL_WORK, blocks);
+    if (w->root && tb_bundles_in_order(&w->x, blocks))
+        data = tb_bundles_placed(&w->x, TB_SYMBOL_IN, blocks);
+    else if (w->root)
+        tb_bundles_note(&w->x, blocks, tb_builder_copy(w->b, tb_bundles_placed(&w->x, TB_SYMBOL_IN, blocks), data));
+    uint32_t step = tb_stage_cast(w->b, w->cast, 0, data);
+    if (w->cast->mine == w->cast->root)
+        tb_bundles_after(&w->x, blocks);
+    else
+        tb_bundles_note(&w->x, blocks, step);
+}
 
 /* What this rank gets: sizes if it passes something on, and blocks. */
 static void bundle_take(struct scattering *w)
@@ -93,19 +111,23 @@ static void distribute(struct scattering *w, bool common)
 {
     if (w->root)
         bundle_find(w);
-    else
+    else if (w->cast != w->l->stages)
         bundle_take(w);
-    for (uint32_t i = w->root ? 0 : 1; i < w->stages; i++)
-        for (uint32_t k = 0; k < w->l->stages[i].count; k++)
+    for (uint32_t i = w->root || w->cast == w->l->stages ? 0 : 1; i < w->stages; i++) {
+        if (&w->l->stages[i] == w->cast)
+            bundle_cast(w);
+        for (uint32_t k = 0; &w->l->stages[i] != w->cast && k < w->l->stages[i].count; k++)
             if (k != w->l->stages[i].mine)
                 bundle_give(w, &w->l->stages[i].parts[k]);
+    }
     if (!w->alone && !(w->root && w->c->guest))
         own_give(w, common);
 }
 
 /* Opens the builder. */
-static int steps_make(struct tb_builder *b, const struct tb_collective *c, uint32_t parts, bool joined)
+static int steps_make(struct tb_builder *b, const struct tb_collective *c, uint32_t parts, bool joined, bool cast)
 {
+    const struct tb_level_kinds kinds = {TB_LEVEL_FLAT, TB_LEVEL_FLAT, cast};
     struct tb_levels l;
     struct scattering w = {.c = c, .l = &l, .b = b, .root = c->rank == c->root};
     w.unsized = c->operation == TB_OPERATION_SCATTERV;
@@ -115,15 +137,17 @@ static int steps_make(struct tb_builder *b, const struct tb_collective *c, uint3
         const struct tb_level_part *part = &l.stages[0].parts[l.stages[0].mine];
         bool common =
             !w.unsized && parts == 1 && tb_levels_common(&l) && l.stages[l.stage_count - 1].count <= TB_COMMON_DEALS;
-        w.alone = !w.root && tb_part_size(c, part) == 1;
+        w.cast = tb_levels_cast_stage(&l, &kinds);
+        w.alone = !w.root && w.cast != l.stages && tb_part_size(c, part) == 1;
         error = tb_bundles_open(&w.x, b, &l, parts, joined, !w.alone);
         if (error == TB_OK && common && !tb_levels_leads(&l)) {
             tb_levels_meet(b, &l, TB_COMPOSITE_SCATTER, 0, tb_slice_nothing(), tb_slice_one(TB_SYMBOL_OUT, 0));
         } else if (error == TB_OK) {
             w.stages = common ? tb_levels_message_stages(&l) : l.stage_count;
-            w.mine = w.alone  ? (struct tb_bundle){0, 1}
-                     : w.root ? tb_bundles_of_all(&w.x)
-                              : tb_bundles_of_part(&w.x, part);
+            w.mine = w.alone              ? (struct tb_bundle){0, 1}
+                     : w.root             ? tb_bundles_of_all(&w.x)
+                     : w.cast == l.stages ? tb_bundles_of_stage(&w.x, w.cast)
+                                          : tb_bundles_of_part(&w.x, part);
             w.x.base = w.mine.first;
             w.x.window = TB_BUNDLE_WINDOW;
             distribute(&w, common);
@@ -134,10 +158,11 @@ static int steps_make(struct tb_builder *b, const struct tb_collective *c, uint3
     return error;
 }
 
-static int levels_make(const struct tb_collective *c, uint32_t parts, bool joined, struct tb_program **program)
+static int levels_make(const struct tb_collective *c, uint32_t parts, bool joined, bool cast,
+                       struct tb_program **program)
 {
     struct tb_builder b;
-    int error = steps_make(&b, c, parts, joined);
+    int error = steps_make(&b, c, parts, joined, cast);
     tb_builder_places(&b, TB_COLLECTIVE_PLACES);
     tb_builder_fail(&b, error);
     return tb_builder_finish(&b, program);
@@ -145,24 +170,37 @@ static int levels_make(const struct tb_collective *c, uint32_t parts, bool joine
 
 static int make(const struct tb_collective *c, struct tb_program **program)
 {
-    return levels_make(c, tb_bundle_parts(c), tb_bundle_joined(c), program);
+    return levels_make(c, tb_bundle_parts(c), tb_bundle_joined(c), false, program);
 }
 
 static int make_bundles(const struct tb_collective *c, struct tb_program **program)
 {
-    return levels_make(c, 1, true, program);
+    return levels_make(c, 1, true, false, program);
 }
 
 static int make_blocks(const struct tb_collective *c, struct tb_program **program)
 {
-    return levels_make(c, 1, false, program);
+    return levels_make(c, 1, false, false, program);
 }
 
 static int make_pieces(const struct tb_collective *c, struct tb_program **program)
 {
-    return levels_make(c, TB_BUNDLE_PIECES, false, program);
+    return levels_make(c, TB_BUNDLE_PIECES, false, false, program);
 }
 
+/* Hosts get the blocks of others, too: what that saves is messages, which counts where blocks are short. */
+static bool fits_multicast(const struct tb_collective *c)
+{
+    return tb_fits_cast(c) && c->elements * c->element_bytes <= TB_BUNDLE_LIMIT / c->size;
+}
+
+static int make_multicast(const struct tb_collective *c, struct tb_program **program)
+{
+    return levels_make(c, 1, true, true, program);
+}
+
+const struct tb_algorithm tb_scatter_multicast = {
+    TB_OPERATION_SCATTER, "levels-multicast", fits_multicast, make_multicast, NULL, NULL};
 const struct tb_algorithm tb_scatter_levels = {TB_OPERATION_SCATTER, "levels", tb_fits_bundles, make, "piece",
                                                tb_candidates_bundles};
 const struct tb_algorithm tb_scatterv_levels_bundles = {
@@ -177,9 +215,9 @@ const struct tb_algorithm tb_scatterv_levels_pieces = {
 static int side_steps(struct tb_builder *b, const struct tb_collective *c)
 {
     if (c->operation == TB_OPERATION_SCATTERV)
-        return steps_make(b, c, 1, true);
+        return steps_make(b, c, 1, true, false);
     struct tb_collective cut = tb_bundles_cut(c);
-    return steps_make(b, &cut, tb_bundle_parts(&cut), tb_bundle_joined(&cut));
+    return steps_make(b, &cut, tb_bundle_parts(&cut), tb_bundle_joined(&cut), false);
 }
 
 static int make_inter(const struct tb_collective *c, struct tb_program **program)
