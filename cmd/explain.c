@@ -201,7 +201,12 @@ static uint64_t choice_time(const struct tb_candidate *rows, uint32_t count, con
 /* Why something cheaper than what runs stands in the table. */
 static void cheaper_print(const struct tb_candidate *cheapest, uint64_t time, const struct tb_choice *choice)
 {
-    if (cheapest->algorithm == choice->best.algorithm && time <= tb_cost_add(cheapest->time, cheapest->time / TB_ALIKE))
+    if (tb_param.mcast_priority != 100 &&
+        tb_algorithm_casts(cheapest->algorithm) != tb_algorithm_casts(choice->best.algorithm))
+        printf("\n  What runs is not the cheapest: multicast counts for %lld %% as much (mcast_priority).\n",
+               (long long)tb_param.mcast_priority);
+    else if (cheapest->algorithm == choice->best.algorithm &&
+             time <= tb_cost_add(cheapest->time, cheapest->time / TB_ALIKE))
         printf("\n  What runs is not the cheapest: of arguments within %u %% of the best, that with the fewest "
                "messages is\n"
                "  taken.\n",

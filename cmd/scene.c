@@ -233,7 +233,9 @@ static int plain_shape(struct scene *s, struct scene_wish *q)
 int tb_scene_open(struct scene *s, struct scene_wish *q)
 {
     *s = (struct scene){.slots = 0};
-    int error = TB_OK;
+    int error = tb_multicast_check_parameters();
+    if (error != TB_OK)
+        return error;
     if (q->grid == NULL) {
         error = plain_shape(s, q);
     } else {

@@ -251,6 +251,18 @@ def multicast():
                          env=dict(os.environ, TOMBOLO_MCAST="off")).stdout
     if "multicast" in off:
         yield f"TOMBOLO_MCAST=off should hold here, too: {off}"
+    for said, casts in ((("mcast_priority=20",), False), (("mcast_priority=500",), True), (("mcast_largest=64k",), True),
+                        (("mcast_largest=65535",), False), (("bcast=levels-flat-multicast", "mcast_priority=1"), True)):
+        told = json.loads(explain(*words, "--json", *(word for name in said for word in ("--set", name))))
+        if casts != ("multicast" in [row["algorithm"] for row in told["candidates"] if row["runs"]][0]):
+            yield f"{said}: multicast should {'' if casts else 'not '}run: {told}"
+    if "multicast counts for 20 % as much (mcast_priority)" not in explain(*words, "--set", "mcast_priority=20"):
+        yield "it should be said why something cheaper does not run"
+    for wrong in ("mcast=on", "mcast_check=crc", "mcast_priority=0", "mcast_delay=2s", "mcast_largest=x"):
+        done = subprocess.run([TOMBOLO, "explain", *words, "--set", wrong], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=60, check=False)
+        if done.returncode == 0 or wrong.split("=")[0] not in done.stderr:
+            yield f"{wrong} should be refused: {done.returncode}, {done.stderr}"
     link = "links:\n- {from: a, to: b, bandwidth: 1000, latency: 1}\n"
     clusters = "clusters:\n- {name: a, hosts: 'a[1-4]:2'%s}\n- {name: b, hosts: 'b[1-4]:2'%s}\n" + link
     quiet = ", ethernet: {multicast: false}"

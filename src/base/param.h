@@ -66,6 +66,12 @@ static inline bool tb_param_multicasts(void)
     return tb_param_connects_ranks() && tb_param.mcast != NULL && strcmp(tb_param.mcast, "off") != 0;
 }
 
+/* Whether datagrams carry a check that strangers cannot make. */
+static inline bool tb_param_checks_multicast(void)
+{
+    return tb_param.mcast_check == NULL || strcmp(tb_param.mcast_check, "none") != 0;
+}
+
 /* Whether ranks of one host have memory in common; if not, they are as far apart as those of different hosts. */
 static inline bool tb_param_shares_memory(void)
 {

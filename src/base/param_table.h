@@ -46,6 +46,14 @@ TB_PARAM_INT_ROW(
     "time to live of multicast datagrams; 1: they pass no router, and the hosts must have a subnet in common")
 TB_PARAM_SIZE_ROW(mcast_piece, "0", 128, 9000, TB_PARAM_OR_ZERO,
                   "most payload bytes of a multicast datagram; 0: as many as the MTU allows")
+TB_PARAM_SIZE_ROW(mcast_largest, "0", 0, INT64_MAX, 0,
+                  "longest message that is multicast, all blocks of a collective together; 0: as predictions say")
+TB_PARAM_INT_ROW(mcast_priority, "100", 1, 10000, 0,
+                 "how much algorithms by multicast are preferred to others, in percent: 200 halves what is predicted")
+TB_PARAM_TIME_ROW(mcast_delay, "0", 0, 1000 * TB_PARAM_MS, 0,
+                  "how long the root of a multicast waits before it sends; 0: as the skew of arrivals asks for")
+TB_PARAM_TEXT_ROW(mcast_check, "siphash", 0, "check of multicast datagrams: siphash (with a key of the group) or none")
+TB_PARAM_BOOL_ROW(mcast_statistics, "no", 0, "print at the end what has become of multicast datagrams")
 TB_PARAM_TIME_ROW(start_timeout, "30s", 100 * TB_PARAM_MS, TB_PARAM_LONGEST, 0,
                   "how long hosts may take to answer at the start of a job")
 TB_PARAM_TIME_ROW(

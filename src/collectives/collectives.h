@@ -128,6 +128,13 @@ static inline bool tb_algorithm_levels(const struct tb_algorithm *a)
     return strncmp(a->name, "levels", 6) == 0;
 }
 
+/* Whether it multicasts inside clusters, which its name says, too. */
+static inline bool tb_algorithm_casts(const struct tb_algorithm *a)
+{
+    size_t length = strlen(a->name), end = sizeof "-multicast" - 1;
+    return length > end && strcmp(a->name + length - end, "-multicast") == 0;
+}
+
 bool tb_algorithm_fits(const struct tb_algorithm *a, const struct tb_collective *c);
 
 /* ---- results that do not depend on where ranks are (reproducible.c) ---------------------------------------------- */

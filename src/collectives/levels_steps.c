@@ -180,6 +180,15 @@ static void stage_tree(struct tb_builder *b, struct tb_tree *t, const struct tb_
 
 #define CAST_PIECE 262144u /* bytes, below which a piece of a multicast is not worth being waited for */
 
+/* The job's limit. Blocks of all ranks go together. */
+static bool cast_is_allowed(const struct tb_collective *c)
+{
+    bool blocks = c->operation == TB_OPERATION_SCATTER || c->operation == TB_OPERATION_ALLGATHER ||
+                  c->operation == TB_OPERATION_ALLGATHERV;
+    uint64_t most = tb_param.mcast_largest, bytes = c->elements * c->element_bytes;
+    return most == 0 || bytes <= (blocks ? most / c->size : most);
+}
+
 bool tb_fits_cast(const struct tb_collective *c)
 {
     const struct tb_group_shape *s = c->shape;
@@ -188,7 +197,7 @@ bool tb_fits_cast(const struct tb_collective *c)
         return false;
     for (uint32_t i = 0; i < s->place_count; i++)
         if (s->places[i].multicast != 0 && s->places[i].child_count == 0 && s->places[i].hosts > 1)
-            return true;
+            return cast_is_allowed(c);
     return false;
 }
 

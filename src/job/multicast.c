@@ -4,6 +4,16 @@
 
 #include <string.h>
 
+int tb_multicast_check_parameters(void)
+{
+    const char *mcast = tb_param.mcast, *check = tb_param.mcast_check;
+    if (mcast != NULL && strcmp(mcast, "auto") != 0 && strcmp(mcast, "off") != 0)
+        return tb_error(TB_ERR_ARGUMENT, "mcast=%s: should be auto or off", mcast);
+    if (check != NULL && strcmp(check, "siphash") != 0 && strcmp(check, "none") != 0)
+        return tb_error(TB_ERR_ARGUMENT, "mcast_check=%s: should be siphash or none", check);
+    return TB_OK;
+}
+
 /* ---- who tests --------------------------------------------------------------------------------------------------- */
 
 static bool is_member(const struct tb_address_book *book, uint32_t host, uint32_t place)

@@ -13,6 +13,9 @@
 
 struct tb_address_book;
 
+/* What parameters say of multicast, however they were set: words that mean nothing are refused. */
+int tb_multicast_check_parameters(void);
+
 /* ---- who tests --------------------------------------------------------------------------------------------------- */
 
 /* The hosts with ranks that stand in a place, and those of them that send in a test: all, or of more than 64 as many,

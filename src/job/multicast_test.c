@@ -33,6 +33,29 @@ static int pass_order(const struct tb_multicast_order *order, size_t cut, struct
     return rc;
 }
 
+static void parameters_have_a_meaning(void **state)
+{
+    static const char *const good[][2] = {
+        {"mcast", "auto"}, {"mcast", "off"}, {"mcast_check", "siphash"}, {"mcast_check", "none"}};
+    static const char *const bad[][2] = {{"mcast", "on"}, {"mcast", ""}, {"mcast_check", "crc"}, {"mcast_check", ""}};
+    static const char *const out[][2] = {{"mcast_priority", "0"}, {"mcast_priority", "10001"},
+                                         {"mcast_largest", "-1"}, {"mcast_delay", "2s"},
+                                         {"mcast_delay", "-1us"}, {"mcast_statistics", "some"}};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(tb_param_load(), TB_OK);
+        assert_int_equal(tb_param_set(good[i][0], good[i][1], TB_PARAM_LAUNCHER), TB_OK);
+        assert_int_equal(tb_multicast_check_parameters(), TB_OK);
+        assert_int_equal(tb_param_checks_multicast(), i < 3);
+        assert_int_equal(tb_param_set(bad[i][0], bad[i][1], TB_PARAM_LAUNCHER), TB_OK);
+        assert_int_equal(tb_multicast_check_parameters(), TB_ERR_ARGUMENT);
+        assert_non_null(strstr(tb_error_story(), bad[i][0]));
+        assert_true(i < 2 || tb_param_checks_multicast());
+    }
+    assert_int_equal(tb_param_load(), TB_OK);
+    for (size_t i = 0; i < sizeof out / sizeof out[0]; i++)
+        assert_int_equal(tb_param_set(out[i][0], out[i][1], TB_PARAM_LAUNCHER), TB_ERR_ARGUMENT);
+}
+
 static void orders_arrive_whole(void **state)
 {
     struct tb_multicast_order order = an_order(), back, none = {.attempt = 0};
@@ -191,9 +214,13 @@ static void verdicts_that_make_no_sense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_arrive_whole),     cmocka_unit_test(orders_that_make_no_sense),
-        cmocka_unit_test(probers_are_spread),      cmocka_unit_test(without_groups_nothing_is_waited_for),
-        cmocka_unit_test(the_first_verdict_stays), cmocka_unit_test(verdicts_that_make_no_sense),
+        cmocka_unit_test(parameters_have_a_meaning),
+        cmocka_unit_test(orders_arrive_whole),
+        cmocka_unit_test(orders_that_make_no_sense),
+        cmocka_unit_test(probers_are_spread),
+        cmocka_unit_test(without_groups_nothing_is_waited_for),
+        cmocka_unit_test(the_first_verdict_stays),
+        cmocka_unit_test(verdicts_that_make_no_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,7 +221,18 @@ static void encryption_is_chosen(void **state)
     assert_int_equal(parse(&options, "--set encrypt=clusters --set mcast=on x"), TB_ERR_ARGUMENT);
     assert_string_equal(tb_error_story(), "mcast=on: should be auto or off");
     tb_options_close(&options);
+    assert_int_equal(parse(&options, "--set mcast=auto --set mcast_check=crc x"), TB_ERR_ARGUMENT);
+    assert_string_equal(tb_error_story(), "mcast_check=crc: should be siphash or none");
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "--set mcast_check=none --set mcast_largest=64k --set mcast_delay=20us x"), TB_OK);
+    assert_false(tb_param_checks_multicast());
+    assert_int_equal(tb_param.mcast_largest, 65536);
+    assert_int_equal(tb_param.mcast_delay, 20000);
+    tb_options_close(&options);
     unsetenv("TOMBOLO_MCAST");
+    unsetenv("TOMBOLO_MCAST_CHECK");
+    unsetenv("TOMBOLO_MCAST_LARGEST");
+    unsetenv("TOMBOLO_MCAST_DELAY");
     unsetenv("TOMBOLO_ENCRYPT");
     unsetenv("TOMBOLO_GATEWAY_TLS");
     assert_int_equal(tb_param_load(), TB_OK);

@@ -464,13 +464,6 @@ static int check_encrypt(void)
     return TB_OK;
 }
 
-static int check_mcast(void)
-{
-    if (tb_param.mcast != NULL && strcmp(tb_param.mcast, "auto") != 0 && strcmp(tb_param.mcast, "off") != 0)
-        return tb_error(TB_ERR_ARGUMENT, "mcast=%s: should be auto or off", tb_param.mcast);
-    return TB_OK;
-}
-
 /* A grid file says itself where the ranks go, a lab also how its hosts are reached. */
 static int check_grid(struct tb_options *options)
 {
@@ -514,7 +507,7 @@ static int conclude(struct tb_options *options)
     if (rc == TB_OK)
         rc = check_encrypt();
     if (rc == TB_OK)
-        rc = check_mcast();
+        rc = tb_multicast_check_parameters();
     return rc == TB_OK ? check_grid(options) : rc;
 }
 

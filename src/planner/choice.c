@@ -91,6 +91,25 @@ static enum tb_reason rows_correct(struct tb_candidate *rows, uint32_t count, co
     return trial ? TB_REASON_TRIAL : TB_REASON_MEASURED;
 }
 
+/* What is multicast counts for less, or more, as the job wishes. */
+static void rows_weigh(struct tb_candidate *rows, uint32_t count)
+{
+    uint64_t priority = tb_param.mcast_priority > 0 ? (uint64_t)tb_param.mcast_priority : 100;
+    for (uint32_t i = 0; i < count && priority != 100; i++)
+        if (tb_algorithm_casts(rows[i].algorithm) && rows[i].time != TB_COST_NEVER) {
+            unsigned __int128 time = (unsigned __int128)rows[i].time * 100 / priority;
+            rows[i].time = time >= TB_COST_NEVER ? TB_COST_NEVER - 1 : (uint64_t)time;
+        }
+}
+
+static uint64_t time_of(const struct tb_candidate *rows, uint32_t count, const struct tb_candidate *row)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (rows[i].algorithm == row->algorithm && rows[i].argument == row->argument)
+            return rows[i].time;
+    return row->time;
+}
+
 /* The cheapest of an algorithm's arguments, or of all algorithms. */
 static int choice_rate(const struct tb_choice_facts *facts, const struct tb_collective *c,
                        const struct tb_algorithm *only, struct tb_choice *choice)
@@ -104,7 +123,9 @@ static int choice_rate(const struct tb_choice_facts *facts, const struct tb_coll
     enum tb_reason reason = TB_REASON_MODEL;
     if (only == NULL && facts->corrections != NULL)
         reason = rows_correct(rows, count, facts->corrections);
-    struct tb_candidate first[TB_CANDIDATES_LIMIT];
+    struct tb_candidate first[TB_CANDIDATES_LIMIT], rated[TB_CANDIDATES_LIMIT];
+    memcpy(rated, rows, count * sizeof rows[0]);
+    rows_weigh(rows, count);
     memcpy(first, rows, count * sizeof rows[0]);
     tb_rating_sort(rows, count);
     if (reason == TB_REASON_MODEL && tb_choice_rooted(c->operation))
@@ -115,6 +136,8 @@ static int choice_rate(const struct tb_choice_facts *facts, const struct tb_coll
     for (uint32_t i = 1; i < count && choice->next.algorithm == NULL; i++)
         if (rows[i].algorithm != rows[0].algorithm && (reason == TB_REASON_MODEL || rows[i].time != TB_COST_NEVER))
             choice->next = rows[i];
+    choice->best.time = time_of(rated, count, &choice->best);
+    choice->next.time = choice->next.algorithm != NULL ? time_of(rated, count, &choice->next) : choice->next.time;
     if (only == NULL)
         choice->reason = reason == TB_REASON_MODEL && choice->next.algorithm == NULL ? TB_REASON_ONLY : reason;
     return TB_OK;

@@ -52,7 +52,7 @@ static inline size_t tb_datagram_fragment_bytes(uint64_t length, uint16_t piece,
 }
 
 /* Writes the header of TB_DATAGRAM_BYTES with its check, which covers the payload; that follows on the wire, but need
- * not stand behind the header in memory. */
+ * not stand behind the header in memory. Without a key (NULL) the check is 0, as tb_datagram_get then wants it. */
 void tb_datagram_put(void *to, const struct tb_datagram *d, const struct tb_siphash_key *key, const void *payload,
                      size_t length);
 /* TB_OK; TB_ERR_FORBIDDEN: the check fails (*d is set as far as it can be read, for counting foreign jobs);

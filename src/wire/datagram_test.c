@@ -220,6 +220,21 @@ static void test_other_keys(void **state)
     }
 }
 
+/* Where there is no key, all that has none is taken, and nothing that has one. */
+static void test_no_key(void **state)
+{
+    uint8_t header[TB_DATAGRAM_BYTES], payload[SAMPLE_PAYLOAD];
+    struct tb_datagram back;
+    payload_fill(payload, sizeof payload);
+    tb_datagram_put(header, &sample, NULL, payload, sizeof payload);
+    assert_int_equal(tb_datagram_get(header, sizeof header, payload, sizeof payload, NULL, &back), TB_OK);
+    assert_same(&sample, &back);
+    assert_int_equal(tb_datagram_get(header, sizeof header, payload, sizeof payload, &key, &back), TB_ERR_FORBIDDEN);
+    assert_int_equal(tb_datagram_get(header, sizeof header, payload, sizeof payload - 1, NULL, &back), TB_ERR_PROTOCOL);
+    tb_datagram_put(header, &sample, &key, payload, sizeof payload);
+    assert_int_equal(tb_datagram_get(header, sizeof header, payload, sizeof payload, NULL, &back), TB_ERR_FORBIDDEN);
+}
+
 static void test_too_long(void **state)
 {
     struct tb_datagram d = {.type = TB_DATAGRAM_ASK};
@@ -255,7 +270,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes),      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_fragments),
         cmocka_unit_test(test_fields),     cmocka_unit_test(test_version),    cmocka_unit_test(test_changed),
-        cmocka_unit_test(test_other_keys), cmocka_unit_test(test_too_long),   cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_other_keys), cmocka_unit_test(test_no_key),     cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

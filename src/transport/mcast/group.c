@@ -115,7 +115,7 @@ int tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_con
     g->sender.socket = g->spoken;
     g->sender.job = config->job;
     g->sender.self = config->self;
-    g->sender.key = config->key;
+    g->sender.key = tb_param_checks_multicast() ? &g->config.key : NULL;
     *group = g;
     return TB_OK;
 }
@@ -281,7 +281,7 @@ static uint32_t batch_take(struct tb_mcast_group *g, uint32_t count, bool alone)
     uint32_t right = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct tb_mcast_arrival *a = &arrivals[right];
-        int rc = tb_mcast_batch_check(&g->batch, i, &g->config.key, a);
+        int rc = tb_mcast_batch_check(&g->batch, i, g->sender.key, a);
         if (!judge(g, rc, &a->head, tb_mcast_batch_bytes(&g->batch, i)))
             continue;
         a->alone = alone;

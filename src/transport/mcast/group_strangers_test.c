@@ -383,6 +383,32 @@ static void memberships_are_renewed(void **state)
     assert_int_equal(counted(&b)->received, 20);
 }
 
+static int setup_unchecked(void **state)
+{
+    tb_param.mcast_check = "none";
+    int rc = setup(state);
+    tb_param.mcast_check = "siphash"; /* it was asked when groups were opened */
+    return rc;
+}
+
+/* Without a check members understand each other, whoever has none too can speak for them, and who has one is refused,
+ * as other jobs are. */
+static void without_a_check(void **state)
+{
+    uint8_t bytes[2000];
+    NETWORK_NEEDED();
+    const struct tb_mcast_counters *n = counted(&b);
+    stranger_send(stranger, &group, bytes, datagram_make(bytes, JOB, 1, 3, &group_key, 100));
+    stranger_send(stranger, &group, bytes, datagram_make(bytes, JOB + 1, 1, 3, NULL, 100));
+    fence(1);
+    assert_int_equal(n->forged, 1);
+    assert_int_equal(n->foreign, 1);
+    assert_int_equal(n->received, 1);
+    stranger_send(stranger, &group, bytes, datagram_make(bytes, JOB, 1, 3, NULL, 100));
+    fence(2);
+    assert_int_equal(n->received, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +419,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(messages_are_right_in_the_end, setup, teardown),
         cmocka_unit_test_setup_teardown(a_seed_replays, setup, teardown),
         cmocka_unit_test_setup_teardown(memberships_are_renewed, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_a_check, setup_unchecked, teardown),
     };
     return cmocka_run_group_tests(tests, network_setup, NULL);
 }

@@ -13,7 +13,7 @@ static void prepare(struct tb_mcast_sender *s, const union tb_mcast_address *to,
     struct iovec *parts = s->parts[which];
     head.job = s->job;
     head.sender = s->self;
-    tb_datagram_put(s->heads[which], &head, &s->key, d->payload, d->length);
+    tb_datagram_put(s->heads[which], &head, s->key, d->payload, d->length);
     parts[0] = (struct iovec){.iov_base = s->heads[which], .iov_len = TB_DATAGRAM_BYTES};
     parts[1] = (struct iovec){.iov_base = (void *)d->payload, .iov_len = d->length};
     s->messages[which].msg_hdr = (struct msghdr){.msg_name = (void *)to,

@@ -9,7 +9,7 @@
 struct tb_mcast_sender {
     int socket;
     uint32_t job, self;
-    struct tb_siphash_key key;
+    const struct tb_siphash_key *key; /* of the group; NULL: there is no check */
     uint8_t heads[TB_MCAST_BATCH][TB_DATAGRAM_BYTES];
     struct iovec parts[TB_MCAST_BATCH][2];
     struct mmsghdr messages[TB_MCAST_BATCH];
