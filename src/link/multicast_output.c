@@ -31,6 +31,10 @@ bool tb_multicast_control_end(struct tb_multicast *m, uint32_t process, enum tb_
                               const void *bytes, size_t length)
 {
     TB_ASSERT(m->writer.error == TB_OK);
+    if (process == m->config.self) { /* somebody has given a wrong name */
+        m->counters.rejected++;
+        return true;
+    }
     int result =
         m->config.calls.control(m->config.calls.owner, process, kind, m->writer.bytes, m->writer.length, bytes, length);
     if (result != TB_AGAIN)
