@@ -194,6 +194,8 @@ int tb_multicast_start(struct tb_multicast *m, struct tb_multicast_operation *o)
 
 void tb_multicast_stop(struct tb_multicast *m, struct tb_multicast_operation *o)
 {
+    if (o->in != NULL)
+        tb_multicast_operation_note(m, o);
     forget(m, o);
 }
 
@@ -205,9 +207,13 @@ static void feed_ask(struct tb_multicast *m, const struct tb_datagram *head, con
 {
     struct tb_multicast_question q;
     struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, head->context);
-    struct tb_multicast_peer *peer = tb_multicast_peers_get(&m->peers, head->sender);
-    if (c == NULL || peer == NULL || !tb_multicast_get_question(payload, length, &q) || q.serial <= peer->question) {
-        m->counters.rejected++; /* one that is not new may be repeated by anybody */
+    struct tb_multicast_peer *peer = tb_multicast_peers_find(&m->peers, head->sender);
+    bool right = c != NULL && tb_multicast_get_question(payload, length, &q) &&
+                 (peer == NULL || q.serial > peer->question) && /* one that is not new may be repeated by anybody */
+                 tb_multicast_tree_has(&c->members, head->sender);
+    peer = right ? tb_multicast_peers_get(&m->peers, head->sender) : NULL;
+    if (peer == NULL) {
+        m->counters.rejected++;
         return;
     }
     peer->question = q.serial;
@@ -276,9 +282,10 @@ static void hear_report(struct tb_multicast *m, uint32_t from, const void *bytes
     }
     TB_LIST_EACH (o, &c->sends, struct tb_multicast_operation, of)
         if (o->number == name.number) {
-            m->counters.rejected += !tb_multicast_long_hear(m, o, from, &report);
+            m->counters.rejected += name.length != o->length || !tb_multicast_long_hear(m, o, from, &report);
             return;
         }
+    m->counters.late++;
 }
 
 void tb_multicast_hear(struct tb_multicast *m, uint32_t from, enum tb_multicast_control kind, const void *bytes,
@@ -316,9 +323,12 @@ uint32_t tb_multicast_expect(const struct tb_multicast *m, struct tb_multicast_r
     if (o == NULL || o->payload.base == NULL)
         return 0;
     const struct tb_multicast_receive *r = &o->receive;
-    for (uint32_t f = r->to; n < count && f < r->fragments && f - r->holes.base < TB_MULTICAST_SPAN; f++)
-        rooms[n++] = (struct tb_multicast_room){tb_multicast_receive_place(o, f, r->piece),
-                                                tb_datagram_fragment_bytes(o->length, r->piece, f)};
+    for (uint32_t f = r->to; n < count && f < r->fragments && f - r->holes.base < TB_MULTICAST_SPAN; f++) {
+        void *place = tb_multicast_receive_place(o, f, r->piece);
+        if (place == NULL)
+            break; /* there is no room for what is more than expected */
+        rooms[n++] = (struct tb_multicast_room){place, tb_datagram_fragment_bytes(r->length, r->piece, f)};
+    }
     return n;
 }
 
@@ -345,7 +355,7 @@ void *tb_multicast_place(const struct tb_multicast *m, const struct tb_datagram 
     const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, head->context);
     const struct tb_multicast_operation *o = c != NULL ? tb_multicast_operation_receive(c, head->number) : NULL;
     if (o == NULL || head->type != TB_DATAGRAM_DATA || head->sender != tb_multicast_operation_root(o) ||
-        head->length != o->length || head->piece != o->receive.piece ||
+        head->length != o->receive.length || head->piece != o->receive.piece ||
         tb_multicast_holes_has(&o->receive.holes, head->fragment))
         return NULL;
     return tb_multicast_receive_place(o, head->fragment, head->piece);
@@ -454,9 +464,22 @@ void tb_multicast_introduce(struct tb_multicast *m, uint32_t process, const stru
     peer->introduced = true;
 }
 
+static void deafen_all(struct tb_multicast *m, struct tb_list *receives)
+{
+    struct tb_multicast_operation *o;
+    TB_LIST_EACH (o, receives, struct tb_multicast_operation, of)
+        tb_multicast_receive_deafen(m, o);
+}
+
 void tb_multicast_deafen(struct tb_multicast *m, bool deaf)
 {
+    struct tb_multicast_context *c;
+    bool begins = deaf && !m->deaf;
     m->deaf = deaf;
+    m->now = tb_clock_now(m->config.clock);
+    TB_LIST_EACH (c, &m->contexts.order, struct tb_multicast_context, in_order)
+        if (begins)
+            deafen_all(m, &c->receives);
 }
 
 void tb_multicast_flush(struct tb_multicast *m)

@@ -4,7 +4,9 @@
  * its owner datagrams and control messages to send. So it runs in virtual time.
  *
  * A message is named by a context, which the owner joins with its members, and a number, which is never used twice in
- * that context. All members know its length and its root.
+ * that context. All members know its length and its root; one that expects another length than the root has sent takes
+ * part like the others, keeps what it has room for, and ends with an error: TB_ERR_TRUNCATE if the message was longer,
+ * TB_ERR_MISMATCH if it was shorter.
  *
  * Short messages (up to limits.short_bytes): the root keeps a copy, sends everything at once and has finished. Whoever
  * misses something asks for it, and who gets nothing that way is sent it as control messages. Copies go when all
@@ -150,6 +152,7 @@ struct tb_multicast_counters {
 
 /* One that is being received, as its own part of an operation. */
 struct tb_multicast_receive {
+    uint64_t length; /* of the root's message; until something of it has come, what is expected here */
     struct tb_multicast_holes holes;
     uint32_t fragments; /* 0: nothing is known yet */
     uint32_t to;        /* one beyond the last fragment that has come */
@@ -159,11 +162,15 @@ struct tb_multicast_receive {
     uint8_t control_polls;         /* that have come */
     bool heard;                    /* a datagram of it that was no repair */
     bool begun;                    /* the root has sent all of it, as something else shows */
-    bool certain;                  /* so says the root in a control message */
+    bool certain;                  /* so says the root in a control message; of a long one: that it has begun */
+    uint8_t wonders;               /* of a long one: how often in a row nothing was heard of the root for long */
     bool missed_early;             /* something of it came before and was dropped */
     uint64_t entered, first, last; /* when it was begun here; when something came first, and last; 0: never */
     uint64_t next;                 /* something is to be done then */
     uint64_t asked;                /* when it last asked, and nothing has come since; 0: it has not */
+    uint64_t patient_until;        /* before then a root that has not begun is not asked by a control message */
+    uint64_t alive;                /* of a long one: when anything was last heard of the root; 0: never */
+    uint64_t quiet_at;             /* then it is asked, if nothing was heard for long */
     /* Of a long one: marks, how far the root has sent. As heard; waiting for what they may have overtaken; judged; as
      * told to the parent, with those of all below. */
     uint32_t top, settling, settled, told;
@@ -255,7 +262,8 @@ uint64_t tb_multicast_deadline(const struct tb_multicast *m);
 void tb_multicast_lose(struct tb_multicast *m, uint32_t process);
 /* Where datagrams reach a process, if that is known for certain; otherwise it is learnt from those that come. */
 void tb_multicast_introduce(struct tb_multicast *m, uint32_t process, const struct tb_multicast_address *address);
-/* Datagrams are not to be relied on here, as in a flood of strange ones, or are again. */
+/* Datagrams are not to be relied on here, as in a flood of strange ones, or are again: meanwhile what is received here
+ * is asked for by control messages, at once. What comes in datagrams all the same counts. */
 void tb_multicast_deafen(struct tb_multicast *m, bool deaf);
 /* Everything that is kept is to be confirmed soon, as at the end of a job. */
 void tb_multicast_flush(struct tb_multicast *m);

@@ -2,7 +2,8 @@
 #include "link/multicast_operation.h"
 #include "link/multicast_output.h"
 
-#define PATIENCE_MOST  (1000 * TB_MULTICAST_MS) /* without a word of the root, then a control message asks */
+#define PATIENCE       (1000 * TB_MULTICAST_MS) /* without a word of the root, then a control message asks, */
+#define PATIENCE_MORE  (10 * PATIENCE)          /* and again so long after the answer that it has not begun */
 #define SETTLE_MOST    (20 * TB_MULTICAST_MS)
 #define CONTROL_WAIT   (1000 * TB_MULTICAST_MS) /* for an answer to a control message, doubled each time */
 #define CONTROL_SPREAD 20u                      /* control messages are spread over so much more time than datagrams */
@@ -47,9 +48,10 @@ void tb_multicast_ask_begin(struct tb_multicast *m, struct tb_multicast_operatio
 {
     struct tb_multicast_receive *r = &o->receive;
     const struct tb_multicast_peer *root = root_of(m, o);
+    r->patient_until = r->entered + PATIENCE;
     if (root != NULL && root->context == o->context && root->number > o->number)
         r->begun = true;
-    if (r->first == 0 && tb_multicast_operation_is_deaf(m, o)) {
+    if (m->deaf || (r->first == 0 && tb_multicast_operation_is_deaf(m, o))) {
         ask_at(m, o, m->now);
         tb_multicast_ask_advance(m, o);
     } else if (r->first != 0 || r->begun) {
@@ -86,7 +88,8 @@ void tb_multicast_ask_hold(struct tb_multicast *m, struct tb_multicast_operation
     hold = hold < m->limits.wait_most ? hold : m->limits.wait_most;
     if (r->first != 0)
         return;
-    r->asks = 0;
+    if (m->now < r->patient_until) /* anybody with the key may have said so: that is not to go on for ever */
+        r->asks = 0;
     r->asked = 0;
     ask_at(m, o, m->now + hold + spread(m, o, 1));
 }
@@ -96,10 +99,19 @@ void tb_multicast_ask_told(struct tb_multicast *m, struct tb_multicast_operation
     struct tb_multicast_receive *r = &o->receive;
     r->asked = 0;
     r->certain = r->begun = begun;
-    if (begun) /* it may still be on its way */
+    if (begun) { /* it may still be on its way */
         ask_at(m, o, m->now + m->limits.wait_least + settle_time(m, o));
-    else
-        ask_at(m, o, m->now + m->limits.wait_most + spread(m, o, CONTROL_SPREAD));
+        return;
+    }
+    uint32_t times = r->control_asks > 0 ? r->control_asks - 1u : 0;
+    r->asks = 0;
+    r->patient_until = m->now + PATIENCE_MORE;
+    ask_at(m, o, m->now + (m->limits.wait_most << (times < 5 ? times : 5)) + spread(m, o, CONTROL_SPREAD));
+}
+
+void tb_multicast_ask_served(struct tb_multicast *m, struct tb_multicast_operation *o)
+{
+    ask_at(m, o, m->now + CONTROL_WAIT);
 }
 
 /* ---- asking --------------------------------------------------------------------------------------------------------
@@ -118,7 +130,7 @@ static bool ask_datagram(struct tb_multicast *m, struct tb_multicast_operation *
         tb_multicast_wish_make(&q.wish, &r->holes, r->fragments, true);
     struct tb_multicast_out out = {.head = {.context = o->context,
                                             .number = o->number,
-                                            .length = o->length,
+                                            .length = r->length,
                                             .piece = r->piece != 0 ? r->piece : m->config.piece,
                                             .extra = (uint16_t)(r->asks + 1),
                                             .type = TB_DATAGRAM_ASK,
@@ -138,7 +150,7 @@ static uint64_t answer_time(const struct tb_multicast *m, const struct tb_multic
                             const struct tb_multicast_peer *root)
 {
     const struct tb_multicast_receive *r = &o->receive;
-    uint64_t bytes = r->fragments == 0 ? o->length
+    uint64_t bytes = r->fragments == 0 ? r->length
                                        : (uint64_t)tb_multicast_holes_count(&r->holes, 0, r->fragments) *
                                              (r->piece + TB_DATAGRAM_BYTES);
     uint64_t wait = 2 * root->answer > m->limits.wait_least ? 2 * root->answer : m->limits.wait_least;
@@ -151,7 +163,7 @@ static void ask_control(struct tb_multicast *m, struct tb_multicast_operation *o
 {
     struct tb_multicast_receive *r = &o->receive;
     uint8_t flags = r->certain ? TB_MULTICAST_ASK_CERTAIN : 0;
-    if (r->first == 0 && tb_multicast_operation_is_deaf(m, o))
+    if (m->deaf || (r->first == 0 && tb_multicast_operation_is_deaf(m, o)))
         flags |= TB_MULTICAST_ASK_DEAF;
     if (!tb_multicast_operation_ask(m, o, flags, r->fragments, true)) {
         ask_at(m, o, m->stuck_until);
@@ -172,8 +184,8 @@ void tb_multicast_ask_advance(struct tb_multicast *m, struct tb_multicast_operat
     }
     const struct tb_multicast_peer *root = root_of(m, o);
     bool known = root != NULL && root->address.length > 0;
-    bool patient = r->first == 0 && !r->begun && m->now - r->entered < PATIENCE_MOST;
-    bool deaf = r->first == 0 && tb_multicast_operation_is_deaf(m, o);
+    bool patient = r->first == 0 && !r->begun && m->now < r->patient_until;
+    bool deaf = m->deaf || (r->first == 0 && tb_multicast_operation_is_deaf(m, o));
     if (!known || deaf || r->certain || (r->asks >= m->limits.asks && !patient)) {
         ask_control(m, o);
         return;

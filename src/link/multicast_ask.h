@@ -17,6 +17,8 @@ void tb_multicast_ask_begun(struct tb_multicast *m, struct tb_multicast_operatio
 void tb_multicast_ask_hold(struct tb_multicast *m, struct tb_multicast_operation *o, uint64_t hold);
 /* The root's answer to a control message. */
 void tb_multicast_ask_told(struct tb_multicast *m, struct tb_multicast_operation *o, bool begun);
+/* What was asked for by a control message comes. */
+void tb_multicast_ask_served(struct tb_multicast *m, struct tb_multicast_operation *o);
 void tb_multicast_ask_advance(struct tb_multicast *m, struct tb_multicast_operation *o);
 
 #endif

@@ -48,7 +48,7 @@ struct tb_multicast_context *tb_multicast_contexts_add(struct tb_multicast_conte
                                                .self = members->self,
                                                .process = processes != NULL ? listed : NULL,
                                                .list = processes};
-    c->ask_at = c->children_at = TB_NEVER;
+    c->ask_at = c->children_at = c->tell_at = TB_NEVER;
     tb_list_init(&c->receives);
     tb_list_init(&c->sends);
     tb_list_init(&c->sources);

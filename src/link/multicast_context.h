@@ -12,10 +12,10 @@ struct tb_multicast_child {
     uint64_t floor; /* all numbers before this one are finished there and below */
 };
 
-/* Somebody to be told by the top of the tree when all numbers before this one are finished everywhere. */
+/* Somebody to be told by the top of the tree when all numbers before one of these are finished everywhere. */
 struct tb_multicast_asker {
     uint32_t process;
-    uint64_t number;
+    uint64_t least, most;
 };
 
 struct tb_multicast_context {
@@ -34,7 +34,8 @@ struct tb_multicast_context {
     uint64_t floor;  /* here */
     uint64_t wanted; /* somebody wants to know when all have passed this; what was told to the parent: */
     uint64_t told;
-    uint32_t parent; /* process; NOBODY: this is the top */
+    uint64_t tell_at; /* then also less than what is wanted */
+    uint32_t parent;  /* process; NOBODY: this is the top */
     struct tb_multicast_child *children;
     uint32_t children_count, children_room;
     struct tb_multicast_asker *askers; /* of the top */

@@ -115,15 +115,26 @@ static bool make_room(struct tb_multicast_early *e, size_t bytes, bool unknown,
     return true;
 }
 
-/* The entry of a message, made if there is none. NULL: there is no room, or it is not what came before. */
+static bool is_alike(const struct tb_multicast_early_entry *entry, const struct tb_datagram *head)
+{
+    return entry->length == head->length && (entry->piece == head->piece || entry->piece == 0 || head->piece == 0);
+}
+
+/* The entry of a message, made if there is none; rooted: its root itself has sent this. NULL: there is no room, or it
+ * is not what came before. */
 static struct tb_multicast_early_entry *entry_for(struct tb_multicast_early *e, const struct tb_datagram *head,
-                                                  bool joined, uint64_t now)
+                                                  bool rooted, bool joined, uint64_t now)
 {
     struct tb_multicast_early_entry *entry = tb_multicast_early_find(e, head->context, head->number, head->sender);
-    if (entry != NULL && entry->piece == 0)
-        entry->piece = head->piece; /* a report of one who knew no more began it */
-    if (entry != NULL)
-        return entry->length == head->length && (entry->piece == head->piece || head->piece == 0) ? entry : NULL;
+    if (entry != NULL && !is_alike(entry, head)) {
+        if (!rooted || entry->rooted)
+            return NULL;
+        tb_multicast_early_drop(e, entry); /* whoever has told of it knew less than its root */
+    } else if (entry != NULL) {
+        entry->piece = entry->piece == 0 ? head->piece : entry->piece;
+        entry->rooted = entry->rooted || rooted;
+        return entry;
+    }
     if (!make_room(e, sizeof *entry, !joined, NULL, now))
         return NULL;
     entry = malloc(sizeof *entry);
@@ -134,6 +145,7 @@ static struct tb_multicast_early_entry *entry_for(struct tb_multicast_early *e, 
                                                .length = head->length,
                                                .root = head->sender,
                                                .piece = head->piece,
+                                               .rooted = rooted,
                                                .unknown = !joined,
                                                .at = now};
     tb_list_init(&entry->fragments);
@@ -158,7 +170,7 @@ static bool has(const struct tb_multicast_early_entry *entry, uint32_t fragment)
 enum tb_multicast_arrival tb_multicast_early_take(struct tb_multicast_early *e, const struct tb_datagram *head,
                                                   const void *payload, size_t length, bool joined, uint64_t now)
 {
-    struct tb_multicast_early_entry *entry = entry_for(e, head, joined, now);
+    struct tb_multicast_early_entry *entry = entry_for(e, head, true, joined, now);
     if (entry == NULL)
         return TB_MULTICAST_FAR;
     if (entry->foreign)
@@ -196,7 +208,7 @@ enum tb_multicast_arrival tb_multicast_early_take(struct tb_multicast_early *e, 
 void tb_multicast_early_poll(struct tb_multicast_early *e, const struct tb_datagram *head, uint32_t poll, uint32_t top,
                              bool joined, uint64_t now)
 {
-    struct tb_multicast_early_entry *entry = entry_for(e, head, joined, now);
+    struct tb_multicast_early_entry *entry = entry_for(e, head, true, joined, now);
     if (entry == NULL)
         return;
     entry->heard = true;
@@ -208,7 +220,7 @@ void tb_multicast_early_control(struct tb_multicast_early *e, const struct tb_da
                                 enum tb_multicast_control kind, const void *bytes, size_t length, bool joined,
                                 uint64_t now)
 {
-    struct tb_multicast_early_entry *entry = entry_for(e, head, joined, now);
+    struct tb_multicast_early_entry *entry = entry_for(e, head, false, joined, now);
     if (entry == NULL)
         return;
     struct tb_multicast_early_control *c, *fresh = NULL;

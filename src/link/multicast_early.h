@@ -26,6 +26,7 @@ struct tb_multicast_early_entry {
     uint32_t root;
     uint16_t piece;
     uint8_t representation;
+    bool rooted;        /* something of it came from its root itself, which counts more than what others say */
     bool unknown;       /* its context was not joined when it began */
     bool foreign;       /* it is for others, and nothing of it is kept */
     bool dropped;       /* something of it did not fit */

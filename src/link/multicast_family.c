@@ -6,6 +6,8 @@
 
 #define RETRY     (10 * TB_MULTICAST_MS)   /* when there was no memory */
 #define ASK_WAIT  (1000 * TB_MULTICAST_MS) /* for what was asked for by a control message, doubled each time */
+#define QUIET     (2000 * TB_MULTICAST_MS) /* without a word of the root, then it is asked; doubled each time */
+#define SPREAD    20u                      /* of those questions, over so much more time than of those in datagrams */
 #define LAG_FIRST (4 * TB_MULTICAST_MS)
 #define LAG_LEAST (2 * TB_MULTICAST_MS)
 #define LAG_MOST  (200 * TB_MULTICAST_MS)
@@ -31,7 +33,7 @@ struct tb_multicast_family {
 /* ---- who -----------------------------------------------------------------------------------------------------------
  */
 
-static uint32_t parent_of(const struct tb_multicast *m, const struct tb_multicast_operation *o)
+uint32_t tb_multicast_family_parent(const struct tb_multicast *m, const struct tb_multicast_operation *o)
 {
     uint32_t place = tb_multicast_tree_place(&o->members, o->root);
     return tb_multicast_tree_process(&o->members, o->root, tb_multicast_tree_parent(place, m->limits.fan));
@@ -205,7 +207,7 @@ static void report(struct tb_multicast *m, struct tb_multicast_operation *o)
     if (!all.complete && all.top <= r->told && all.poll <= r->answered)
         return;
     struct tb_multicast_name name = tb_multicast_operation_name(o);
-    if (!say(m, parent_of(m, o), &name, &all))
+    if (!say(m, tb_multicast_family_parent(m, o), &name, &all))
         return;
     r->told = all.top > r->told ? all.top : r->told;
     r->answered = all.poll > r->answered ? all.poll : r->answered;
@@ -329,10 +331,49 @@ static void ask(struct tb_multicast *m, struct tb_multicast_operation *o, uint8_
     tb_multicast_schedule(m, r->next);
 }
 
+static uint64_t quiet_time(struct tb_multicast *m, const struct tb_multicast_operation *o)
+{
+    uint8_t times = o->receive.wonders;
+    uint64_t spread = tb_random_below(m->config.random, o->members.count * m->limits.ask_spread * SPREAD + 1);
+    return (QUIET << (times < 5 ? times : 5)) + spread;
+}
+
+/* Nothing was heard of the root for long. It is asked how far it is; if it has said that it has begun, and something is
+ * missing that it must have sent, for that. */
+static void wonder(struct tb_multicast *m, struct tb_multicast_operation *o)
+{
+    struct tb_multicast_receive *r = &o->receive;
+    bool missing =
+        !has_all(r) && r->promised != EXCUSED && tb_multicast_holes_next(&r->holes, r->promised, r->top) < r->top;
+    if (r->certain && r->alive == 0)
+        ask(m, o, TB_MULTICAST_ASK_CERTAIN, 0, true);
+    else if (r->certain && missing)
+        ask(m, o, TB_MULTICAST_ASK_CERTAIN, r->top, false);
+    else
+        tb_multicast_operation_ask(m, o, 0, r->fragments, true);
+    r->wonders = r->wonders < UINT8_MAX ? r->wonders + 1 : UINT8_MAX;
+}
+
+static void watch_root(struct tb_multicast *m, struct tb_multicast_operation *o)
+{
+    struct tb_multicast_receive *r = &o->receive;
+    if (r->quiet_at <= m->now) {
+        bool heard = r->alive != 0 && r->alive + QUIET > m->now;
+        if (heard)
+            r->wonders = 0;
+        else if (r->next == TB_NEVER) /* otherwise it is asked anyway */
+            wonder(m, o);
+        r->quiet_at = (heard ? r->alive : m->now) + quiet_time(m, o);
+    }
+    tb_multicast_schedule(m, r->quiet_at);
+}
+
 void tb_multicast_family_begin(struct tb_multicast *m, struct tb_multicast_operation *o)
 {
     struct tb_multicast_receive *r = &o->receive;
     r->settle_at = r->next = TB_NEVER;
+    r->quiet_at = m->now + quiet_time(m, o);
+    tb_multicast_schedule(m, r->quiet_at);
     if (r->first == 0 && tb_multicast_operation_is_deaf(m, o))
         ask(m, o, TB_MULTICAST_ASK_DEAF, 0, true);
     settle(m, o);
@@ -342,6 +383,10 @@ void tb_multicast_family_poll(struct tb_multicast *m, struct tb_multicast_operat
                               const struct tb_multicast_poll *poll)
 {
     struct tb_multicast_receive *r = &o->receive;
+    r->alive = m->now;
+    if (poll->poll > 0 &&
+        r->answered >= poll->poll) /* it is asked for again, whatever somebody has polled for before */
+        r->answered = poll->poll - 1;
     if (is_ready(m, o))
         poll_below(m, o, poll);
     bool deaf = !r->heard && r->control_polls++ > 0; /* the first may only have been faster than what it is about */
@@ -351,9 +396,23 @@ void tb_multicast_family_poll(struct tb_multicast *m, struct tb_multicast_operat
     tb_multicast_family_mark(m, o, poll->top, poll->poll);
 }
 
+void tb_multicast_family_told(struct tb_multicast *m, struct tb_multicast_operation *o, bool begun)
+{
+    o->receive.certain = begun;
+    tb_multicast_schedule(m, o->receive.quiet_at);
+}
+
+void tb_multicast_family_leave(struct tb_multicast *m, struct tb_multicast_operation *o)
+{
+    struct tb_multicast_name name = tb_multicast_operation_name(o);
+    tb_multicast_family_say_complete(m, tb_multicast_family_parent(m, o), &name);
+    tb_multicast_family_end(o);
+}
+
 void tb_multicast_family_rest(struct tb_multicast *m, struct tb_multicast_operation *o)
 {
     struct tb_multicast_receive *r = &o->receive;
+    r->alive = m->now;
     r->control_asks = 0;
     if (r->next != TB_NEVER)
         r->next = m->now + ASK_WAIT;
@@ -363,10 +422,13 @@ void tb_multicast_family_advance(struct tb_multicast *m, struct tb_multicast_ope
 {
     struct tb_multicast_receive *r = &o->receive;
     bool whole = r->promised == EXCUSED || r->promised == 0;
-    if (!whole && tb_multicast_holes_next(&r->holes, 0, r->promised) == r->promised)
+    if (has_all(r) || (!whole && tb_multicast_holes_next(&r->holes, 0, r->promised) == r->promised))
         r->next = TB_NEVER;
-    if (!has_all(r) && r->next <= m->now) /* what was promised does not come */
+    if (m->deaf && r->promised != EXCUSED && !has_all(r))
+        ask(m, o, TB_MULTICAST_ASK_DEAF, 0, true);
+    else if (r->next <= m->now) /* what was promised does not come */
         ask(m, o, TB_MULTICAST_ASK_CERTAIN | (whole ? TB_MULTICAST_ASK_DEAF : 0), r->promised, whole);
     tb_multicast_schedule(m, r->next);
+    watch_root(m, o);
     settle(m, o);
 }

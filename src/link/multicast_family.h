@@ -8,7 +8,10 @@
  * for reports of those below it longer than usual polls them by control messages, each once for a mark.
  *
  * A poll may say that datagrams do not help: then what is missing is asked for by a control message. A member to which
- * datagrams do not come at all asks so for everything, and then nobody waits for its reports but for its last one. */
+ * datagrams do not come at all asks so for everything, and then nobody waits for its reports but for its last one.
+ *
+ * Whoever hears nothing for long, neither fragments nor polls, asks the root whether it has begun, and whether it is
+ * over: that depends on no other member. */
 #ifndef TB_LINK_MULTICAST_FAMILY_H
 #define TB_LINK_MULTICAST_FAMILY_H
 
@@ -25,11 +28,15 @@ void tb_multicast_family_progress(struct tb_multicast *m, struct tb_multicast_op
 /* A report of one below. False: it is not. */
 bool tb_multicast_family_hear(struct tb_multicast *m, struct tb_multicast_operation *o, uint32_t from,
                               const struct tb_multicast_report *report);
-/* A poll by a control message. */
+/* A poll of the parent by a control message. */
+uint32_t tb_multicast_family_parent(const struct tb_multicast *m, const struct tb_multicast_operation *o);
 void tb_multicast_family_poll(struct tb_multicast *m, struct tb_multicast_operation *o,
                               const struct tb_multicast_poll *poll);
-/* Something has come by a control message. */
+/* Something has come by a control message; or only whether the root has begun. */
 void tb_multicast_family_rest(struct tb_multicast *m, struct tb_multicast_operation *o);
+void tb_multicast_family_told(struct tb_multicast *m, struct tb_multicast_operation *o, bool begun);
+/* Nobody is to wait for this member, nor for what it has heard of those below. */
+void tb_multicast_family_leave(struct tb_multicast *m, struct tb_multicast_operation *o);
 void tb_multicast_family_advance(struct tb_multicast *m, struct tb_multicast_operation *o);
 void tb_multicast_family_end(struct tb_multicast_operation *o);
 /* To whoever asks for a report of a message that is over here. */

@@ -54,7 +54,6 @@ void tb_multicast_put_confirm(struct tb_writer *w, const struct tb_multicast_con
     tb_put_u8(w, c->word);
     tb_put_u64(w, c->context);
     tb_put_u64(w, c->number);
-    tb_put_u32(w, c->process);
 }
 
 bool tb_multicast_get_confirm(const void *bytes, size_t length, struct tb_multicast_confirm *c)
@@ -64,7 +63,6 @@ bool tb_multicast_get_confirm(const void *bytes, size_t length, struct tb_multic
     c->word = tb_get_u8(&r);
     c->context = tb_get_u64(&r);
     c->number = tb_get_u64(&r);
-    c->process = tb_get_u32(&r);
     return tb_reader_end(&r) == TB_OK && c->word < TB_MULTICAST_CONFIRM_WORDS;
 }
 
@@ -170,7 +168,8 @@ void tb_multicast_put_rest(struct tb_writer *w, const struct tb_multicast_rest_h
 static bool rest_is_right(const struct tb_multicast_rest_head *rest, size_t length)
 {
     const struct tb_multicast_name *name = &rest->name;
-    if ((rest->flags & ~TB_MULTICAST_REST_FLAGS) != 0)
+    if ((rest->flags & ~TB_MULTICAST_REST_FLAGS) != 0 ||
+        ((rest->flags & TB_MULTICAST_REST_GONE) != 0 && rest->flags != TB_MULTICAST_REST_GONE))
         return false;
     if ((rest->flags & TB_MULTICAST_REST_DATA) == 0)
         return length == 0;

@@ -13,7 +13,7 @@
 enum tb_multicast_confirm_word {
     TB_MULTICAST_TELL,  /* to the parent: all numbers before `number` are finished here and below */
     TB_MULTICAST_WANT,  /* to a child: tell when all numbers before `number` are */
-    TB_MULTICAST_ASKER, /* to the top: `process` wants to be told when they are everywhere */
+    TB_MULTICAST_ASKER, /* to the top: tell me when they are everywhere */
     TB_MULTICAST_GRANT, /* from the top: they are */
     TB_MULTICAST_CONFIRM_WORDS
 };
@@ -21,7 +21,6 @@ enum tb_multicast_confirm_word {
 struct tb_multicast_confirm {
     uint8_t word;
     uint64_t context, number;
-    uint32_t process;
 };
 
 /* Which message, of whom. Every other control message begins with it. */
@@ -49,7 +48,8 @@ enum tb_multicast_ask_flags {
 enum tb_multicast_rest_flags {
     TB_MULTICAST_REST_DATA = 1,  /* bytes of the message follow */
     TB_MULTICAST_REST_BEGUN = 2, /* else only this is told: whether it was sent */
-    TB_MULTICAST_REST_FLAGS = 3
+    TB_MULTICAST_REST_GONE = 4,  /* or this: it is over at the root, which cannot send it any more */
+    TB_MULTICAST_REST_FLAGS = 7
 };
 
 struct tb_multicast_rest_head {

@@ -3,7 +3,6 @@
 #include "link/multicast_output.h"
 
 #include <stdlib.h>
-#include <stdio.h>
 
 #define RETRY       (10 * TB_MULTICAST_MS) /* when there was no memory */
 #define CONFIRM_IN  (20 * TB_MULTICAST_MS) /* a confirmation that was asked for in a datagram should have come */
@@ -330,14 +329,6 @@ void tb_multicast_kept_answer(struct tb_multicast *m, struct tb_multicast_contex
 {
     struct tb_multicast_source *s = tb_multicast_source_find(c, head->number);
     m->counters.asks_heard++;
-    if (getenv("TRACE"))
-        fprintf(stderr,
-                "%.3f host %u asked by %u for %llu/%llu all %d base %u bytes %u source %d sent %u of %u until %.3f\n",
-                (m->now - 1000000000000ull) / 1e6, m->config.self, head->sender, (unsigned long long)head->context,
-                (unsigned long long)head->number, q->wish.all, q->wish.base, q->wish.bytes, s != NULL, s ? s->sent : 0,
-                s ? s->fragments : 0,
-                s && s->is_kept ? (TB_CONTAINER(s, struct tb_multicast_kept, source)->until - 1000000000000.0) / 1e6
-                                : 0);
     note_skew(m, q);
     if (s != NULL && s->is_kept)
         answer(m, TB_CONTAINER(s, struct tb_multicast_kept, source), head->sender, &q->wish);

@@ -9,11 +9,12 @@
 #define ASK_WAIT_MOST (10000 * TB_MULTICAST_MS)
 #define LAST_WAIT     (1000 * TB_MULTICAST_MS) /* for the last word of a child after this process has left */
 #define LAST_MOST     (60000 * TB_MULTICAST_MS)
+#define TELL_WAIT     (100 * TB_MULTICAST_MS) /* then less than what is wanted is told, if it is more than was told */
 
 static bool say(struct tb_multicast *m, uint32_t to, enum tb_multicast_confirm_word word, uint64_t context,
-                uint64_t number, uint32_t process)
+                uint64_t number)
 {
-    struct tb_multicast_confirm c = {.word = (uint8_t)word, .context = context, .number = number, .process = process};
+    struct tb_multicast_confirm c = {.word = (uint8_t)word, .context = context, .number = number};
     tb_multicast_put_confirm(tb_multicast_control_begin(m), &c);
     return tb_multicast_control_end(m, to, TB_MULTICAST_CONFIRM, NULL, 0);
 }
@@ -102,25 +103,42 @@ static void grant(struct tb_multicast *m, struct tb_multicast_context *c, uint64
 {
     uint32_t left = 0;
     for (uint32_t i = 0; i < c->askers_count; i++) {
-        const struct tb_multicast_asker *asker = &c->askers[i];
-        if (asker->number > floor || !say(m, asker->process, TB_MULTICAST_GRANT, c->id, floor, asker->process))
-            c->askers[left++] = *asker;
+        struct tb_multicast_asker asker = c->askers[i];
+        bool told = asker.least <= floor && say(m, asker.process, TB_MULTICAST_GRANT, c->id, floor);
+        asker.least = told ? asker.most : asker.least;
+        if (!told || asker.most > floor)
+            c->askers[left++] = asker;
     }
     c->askers_count = left;
+}
+
+/* Whether the parent is to be told of a floor: when it is what somebody wants, or the last, or has been more than what
+ * was told for a while. So nobody who wants more than will ever be keeps others from what they want. */
+static bool is_due(struct tb_multicast *m, struct tb_multicast_context *c, uint64_t floor)
+{
+    if (c->wanted <= c->told)
+        c->tell_at = TB_NEVER;
+    else if (c->tell_at == TB_NEVER)
+        c->tell_at = m->now + TELL_WAIT;
+    if (floor <= c->told)
+        return false;
+    if (c->tell_at > m->now)
+        tb_multicast_schedule(m, c->tell_at);
+    return floor == EVERYTHING || (c->wanted > c->told && (floor >= c->wanted || c->tell_at <= m->now));
 }
 
 /* Something has risen. May free the context. */
 static void look(struct tb_multicast *m, struct tb_multicast_context *c)
 {
     uint64_t floor = floor_of(c);
-    bool asked = c->wanted > c->told && floor >= c->wanted, last = floor == EVERYTHING && c->told != EVERYTHING;
     if (c->parent == TB_MULTICAST_NOBODY) {
         if (floor > c->granted)
             tb_multicast_kept_release(m, c, floor);
         grant(m, c, floor);
         c->told = floor;
-    } else if ((asked || last) && say(m, c->parent, TB_MULTICAST_TELL, c->id, floor, 0)) {
+    } else if (is_due(m, c, floor) && say(m, c->parent, TB_MULTICAST_TELL, c->id, floor)) {
         c->told = floor;
+        c->tell_at = TB_NEVER;
     }
     if (c->left && c->told == EVERYTHING && c->askers_count == 0 && c->kept == 0)
         tb_multicast_contexts_remove(c);
@@ -132,7 +150,7 @@ static void want(struct tb_multicast *m, struct tb_multicast_context *c, uint64_
     c->wanted = number > c->wanted ? number : c->wanted;
     for (uint32_t i = 0; i < c->children_count; i++)
         if (c->children[i].floor < number)
-            say(m, c->children[i].process, TB_MULTICAST_WANT, c->id, number, 0);
+            say(m, c->children[i].process, TB_MULTICAST_WANT, c->id, number);
 }
 
 void tb_multicast_ledger_pass(struct tb_multicast *m, struct tb_multicast_context *c, uint64_t number)
@@ -156,7 +174,7 @@ static void ask_top(struct tb_multicast *m, struct tb_multicast_context *c)
     if (c->parent == TB_MULTICAST_NOBODY)
         want(m, c, c->asked);
     else
-        say(m, top_of(m, c), TB_MULTICAST_ASKER, c->id, c->asked, m->config.self);
+        say(m, top_of(m, c), TB_MULTICAST_ASKER, c->id, c->asked);
     c->wanted = c->asked > c->wanted ? c->asked : c->wanted;
     c->ask_at = m->now + c->ask_wait;
     c->ask_wait = 2 * c->ask_wait < ASK_WAIT_MOST ? 2 * c->ask_wait : ASK_WAIT_MOST;
@@ -180,7 +198,8 @@ static void asker_add(struct tb_multicast_context *c, uint32_t process, uint64_t
 {
     for (uint32_t i = 0; i < c->askers_count; i++)
         if (c->askers[i].process == process) {
-            c->askers[i].number = number > c->askers[i].number ? number : c->askers[i].number;
+            c->askers[i].least = number < c->askers[i].least ? number : c->askers[i].least;
+            c->askers[i].most = number > c->askers[i].most ? number : c->askers[i].most;
             return;
         }
     if (c->askers_count == c->askers_room) {
@@ -191,12 +210,12 @@ static void asker_add(struct tb_multicast_context *c, uint32_t process, uint64_t
         c->askers = askers;
         c->askers_room = room;
     }
-    c->askers[c->askers_count++] = (struct tb_multicast_asker){process, number};
+    c->askers[c->askers_count++] = (struct tb_multicast_asker){process, number, number};
 }
 
 void tb_multicast_ledger_flag(struct tb_multicast *m, struct tb_multicast_context *c, uint32_t root, uint64_t number)
 {
-    if (number + 1 <= c->wanted)
+    if (number + 1 <= c->wanted || !tb_multicast_tree_has(&c->members, root))
         return;
     c->wanted = number + 1;
     if (c->parent == TB_MULTICAST_NOBODY)
@@ -214,48 +233,69 @@ static void answer_stranger(struct tb_multicast *m, uint32_t from, const struct 
     if (!m->config.calls.is_gone(m->config.calls.owner, w->context))
         return; /* they ask again */
     if (w->word == TB_MULTICAST_WANT)
-        say(m, from, TB_MULTICAST_TELL, w->context, EVERYTHING, 0);
+        say(m, from, TB_MULTICAST_TELL, w->context, EVERYTHING);
     else if (w->word == TB_MULTICAST_ASKER)
-        say(m, w->process, TB_MULTICAST_GRANT, w->context, EVERYTHING, 0);
+        say(m, from, TB_MULTICAST_GRANT, w->context, EVERYTHING);
+}
+
+/* A child's floor has risen. False: it is no child. */
+static bool hear_tell(struct tb_multicast *m, struct tb_multicast_context *c, uint32_t from, uint64_t number)
+{
+    struct tb_multicast_child *child = child_of(c, from);
+    if (child == NULL)
+        return false;
+    if (number > child->floor) {
+        child->floor = number;
+        look(m, c);
+    }
+    return true;
+}
+
+/* The last word is told without being wanted; whoever wants it wants to hear it again. */
+static void hear_want(struct tb_multicast *m, struct tb_multicast_context *c, uint32_t from, uint64_t number)
+{
+    if (number <= c->told) { /* it was told, perhaps to one who had not joined yet */
+        say(m, from, TB_MULTICAST_TELL, c->id, c->told);
+    } else if (number != EVERYTHING) {
+        want(m, c, number);
+        look(m, c);
+    }
+}
+
+static void hear_asker(struct tb_multicast *m, struct tb_multicast_context *c, uint32_t from, uint64_t number)
+{
+    if (c->parent != TB_MULTICAST_NOBODY) /* whoever asks knows of a loss that is not known here yet */
+        return;
+    asker_add(c, from, number);
+    want(m, c, number);
+    look(m, c);
+}
+
+/* What was not sent yet cannot be finished. */
+static void hear_grant(struct tb_multicast *m, struct tb_multicast_context *c, uint64_t number)
+{
+    tb_multicast_kept_release(m, c, number < c->newest ? number : c->newest);
+    look(m, c);
 }
 
 void tb_multicast_ledger_hear(struct tb_multicast *m, uint32_t from, const struct tb_multicast_confirm *w)
 {
     struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, w->context);
-    struct tb_multicast_child *child;
     m->counters.confirms++;
     if (c == NULL) {
         answer_stranger(m, from, w);
         return;
     }
-    switch (w->word) {
-    case TB_MULTICAST_TELL:
-        child = child_of(c, from);
-        if (child != NULL && w->number > child->floor) {
-            child->floor = w->number;
-            look(m, c);
-        }
-        break;
-    case TB_MULTICAST_WANT:
-        if (w->number <= c->told) /* it was told, perhaps to one who had not joined yet */
-            say(m, from, TB_MULTICAST_TELL, c->id, c->told, 0);
-        want(m, c, w->number);
-        look(m, c);
-        break;
-    case TB_MULTICAST_ASKER:
-        if (c->parent != TB_MULTICAST_NOBODY) /* whoever asks knows of a loss that is not known here yet */
-            break;
-        asker_add(c, w->process, w->number);
-        want(m, c, w->number);
-        look(m, c);
-        break;
-    case TB_MULTICAST_GRANT:
-        tb_multicast_kept_release(m, c, w->number);
-        look(m, c);
-        break;
-    default:
-        break;
-    }
+    bool right = tb_multicast_tree_has(&c->members, from);
+    if (right && w->word == TB_MULTICAST_TELL)
+        right = hear_tell(m, c, from, w->number);
+    else if (right && w->word == TB_MULTICAST_WANT)
+        hear_want(m, c, from, w->number);
+    else if (right && w->word == TB_MULTICAST_ASKER)
+        hear_asker(m, c, from, w->number);
+    else if (right && (right = from == top_of(m, c)))
+        hear_grant(m, c, w->number);
+    m->counters.rejected += !right;
 }
 
 /* ---- time and losses -----------------------------------------------------------------------------------------------
@@ -265,7 +305,7 @@ static void ask_last(struct tb_multicast *m, struct tb_multicast_context *c)
 {
     for (uint32_t i = 0; i < c->children_count; i++)
         if (c->children[i].floor != EVERYTHING)
-            say(m, c->children[i].process, TB_MULTICAST_WANT, c->id, EVERYTHING, 0);
+            say(m, c->children[i].process, TB_MULTICAST_WANT, c->id, EVERYTHING);
     c->children_wait = 2 * c->children_wait < LAST_MOST ? 2 * c->children_wait : LAST_MOST;
     await_last(m, c);
 }

@@ -20,9 +20,14 @@ uint32_t tb_multicast_operation_root(const struct tb_multicast_operation *o)
     return tb_multicast_tree_member(&o->members, o->root);
 }
 
-void tb_multicast_operation_finish(struct tb_multicast *m, struct tb_multicast_operation *o, int error, uint32_t blame)
+void tb_multicast_operation_note(struct tb_multicast *m, const struct tb_multicast_operation *o)
 {
     m->finished[m->finished_next++ % TB_MULTICAST_FINISHED] = (struct tb_multicast_over){o->context, o->number};
+}
+
+void tb_multicast_operation_finish(struct tb_multicast *m, struct tb_multicast_operation *o, int error, uint32_t blame)
+{
+    tb_multicast_operation_note(m, o);
     o->error = error;
     o->blame = blame;
     o->in = NULL;
@@ -41,9 +46,12 @@ void tb_multicast_operation_tell(struct tb_multicast *m)
         tb_list_remove(&o->of);
         if (error == TB_ERR_PEER)
             tb_error(error, "process %u, which a broadcast needs, is gone", o->blame);
-        else if (error == TB_ERR_MISMATCH)
-            tb_error(error, "process %u broadcasts a message of another length than the %llu bytes expected here",
-                     o->blame, (unsigned long long)o->length);
+        else if (error == TB_ERR_PROTOCOL)
+            tb_error(error, "process %u takes a broadcast for finished everywhere that this process does not have",
+                     o->blame);
+        else if (error == TB_ERR_MISMATCH || error == TB_ERR_TRUNCATE)
+            tb_error(error, "process %u has broadcast %llu bytes where this process expects %llu", o->blame,
+                     (unsigned long long)o->receive.length, (unsigned long long)o->length);
         o->done(o, error);
     }
 }
@@ -58,6 +66,14 @@ bool tb_multicast_operation_was(const struct tb_multicast *m, const struct tb_mu
             return true;
     }
     return false;
+}
+
+bool tb_multicast_operation_is_over(const struct tb_multicast *m, const struct tb_multicast_context *c,
+                                    uint64_t context, uint64_t number)
+{
+    if (c != NULL)
+        return c->left || tb_multicast_operation_was(m, c, number);
+    return m->config.calls.is_gone(m->config.calls.owner, context);
 }
 
 bool tb_multicast_is_lost(const struct tb_multicast *m, uint32_t process)
@@ -105,10 +121,14 @@ void tb_multicast_payload_copy(const struct tb_multicast_payload *p, uint64_t of
 
 void tb_multicast_operation_complete(struct tb_multicast *m, struct tb_multicast_operation *o)
 {
-    struct tb_multicast_peer *root = tb_multicast_peers_get(&m->peers, tb_multicast_operation_root(o));
+    uint32_t blame = tb_multicast_operation_root(o);
+    struct tb_multicast_peer *root = tb_multicast_peers_get(&m->peers, blame);
     if (root != NULL)
         root->unheard = o->receive.heard ? 0 : root->unheard + 1;
-    tb_multicast_operation_finish(m, o, TB_OK, TB_MULTICAST_NOBODY);
+    int error = o->receive.length == o->length  ? TB_OK
+                : o->receive.length > o->length ? TB_ERR_TRUNCATE
+                                                : TB_ERR_MISMATCH;
+    tb_multicast_operation_finish(m, o, error, blame);
 }
 
 bool tb_multicast_operation_is_deaf(const struct tb_multicast *m, const struct tb_multicast_operation *o)
@@ -121,7 +141,7 @@ struct tb_multicast_name tb_multicast_operation_name(const struct tb_multicast_o
 {
     return (struct tb_multicast_name){.context = o->context,
                                       .number = o->number,
-                                      .length = o->length,
+                                      .length = o->receive.length,
                                       .root = tb_multicast_operation_root(o),
                                       .piece = o->receive.piece};
 }

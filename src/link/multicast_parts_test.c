@@ -185,7 +185,7 @@ static void check_name(const struct tb_multicast_name *n)
 static void control_messages_are_read(void **state)
 {
     struct tb_writer w;
-    struct tb_multicast_confirm confirm = {TB_MULTICAST_GRANT, 5, UINT64_MAX, 9}, confirmed;
+    struct tb_multicast_confirm confirm = {TB_MULTICAST_GRANT, 5, UINT64_MAX}, confirmed;
     struct tb_multicast_report report, reported;
     struct tb_multicast_wish wish = {.base = 3, .bytes = 2, .bits = {5, 128}}, wished;
     struct tb_multicast_poll poll = {4, 70, true}, polled;
@@ -195,7 +195,7 @@ static void control_messages_are_read(void **state)
     tb_multicast_put_confirm(&w, &confirm);
     WHOLE(w, tb_multicast_get_confirm(bytes, n, &confirmed));
     assert_true(tb_multicast_get_confirm(w.bytes, w.length, &confirmed));
-    assert_true(confirmed.word == TB_MULTICAST_GRANT && confirmed.number == UINT64_MAX && confirmed.process == 9);
+    assert_true(confirmed.word == TB_MULTICAST_GRANT && confirmed.number == UINT64_MAX && confirmed.context == 5);
     w.bytes[0] = TB_MULTICAST_CONFIRM_WORDS;
     assert_false(tb_multicast_get_confirm(w.bytes, w.length, &confirmed));
     w.length = 0;
@@ -273,7 +273,10 @@ static void rests_are_whole_fragments(void **state)
     assert_false(rest_fits(142000, 1420, 100000, 1));
     assert_false(rest_fits(0, 0, 100000, 1));
     assert_false(rest_fits(0, 5, 100000, 0));
-    assert_false(rest_fits(0, 1420, 100000, 5));
+    assert_false(rest_fits(0, 1420, 100000, 5)); /* it is gone, and here it is */
+    assert_false(rest_fits(0, 0, 100000, 6));
+    assert_true(rest_fits(0, 0, 100000, 4));
+    assert_false(rest_fits(0, 0, 100000, 8));
 }
 
 static void datagrams_are_read(void **state)

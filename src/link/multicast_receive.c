@@ -6,23 +6,67 @@
 /* ---- fragments -----------------------------------------------------------------------------------------------------
  */
 
-/* Into which pieces the message is cut is known from now on. False: something else was known. */
-static bool learn_pieces(struct tb_multicast_operation *o, uint16_t piece)
+/* What was known of it was not so. */
+static void forget_all(struct tb_multicast_receive *r)
+{
+    r->holes = (struct tb_multicast_holes){0};
+    r->to = 0;
+    r->top = r->settling = r->settled = r->told = 0;
+    r->poll = r->polled = r->answered = 0;
+    r->marked = r->spacing = r->promised = 0;
+}
+
+/* The root takes it for a long one, or a short one, other than this process; what was done for it so far is over. May
+ * end the operation. */
+static void change_kind(struct tb_multicast *m, struct tb_multicast_operation *o)
+{
+    uint32_t lost;
+    o->is_long = !o->is_long;
+    tb_multicast_family_end(o);
+    lost = tb_multicast_operation_hopeless(m, o);
+    if (lost != TB_MULTICAST_NOBODY)
+        tb_multicast_operation_finish(m, o, TB_ERR_PEER, lost);
+    else if (o->is_long)
+        tb_multicast_family_begin(m, o);
+    else
+        tb_multicast_ask_begin(m, o);
+}
+
+/* The root's message is so long and cut into such pieces. If that is not what this process expects, it takes part like
+ * the others all the same, keeps what there is room for, and is told at the end. `sure`: the root has said so itself,
+ * in a control message. False: it is not so, or the operation is over. */
+static bool agree(struct tb_multicast *m, struct tb_multicast_operation *o, uint64_t length, uint16_t piece, bool sure)
 {
     struct tb_multicast_receive *r = &o->receive;
-    if (r->fragments == 0) {
-        uint64_t fragments = tb_datagram_fragments(o->length, piece);
-        if (fragments > UINT32_MAX - TB_MULTICAST_SPAN)
-            return false;
-        r->piece = piece;
-        r->fragments = (uint32_t)fragments;
-    }
-    return r->piece == piece;
+    if (r->fragments > 0 && r->length == length && r->piece == piece)
+        return true;
+    uint64_t fragments = piece > 0 ? tb_datagram_fragments(length, piece) : 0;
+    if (fragments == 0 || fragments > UINT32_MAX - TB_MULTICAST_SPAN || (r->fragments > 0 && !sure))
+        return false;
+    if (r->fragments > 0)
+        forget_all(r);
+    r->length = length;
+    r->piece = piece;
+    r->fragments = (uint32_t)fragments;
+    if (o->is_long != (length > m->limits.short_bytes))
+        change_kind(m, o);
+    return o->in != NULL;
 }
 
 void *tb_multicast_receive_place(const struct tb_multicast_operation *o, uint32_t fragment, uint16_t piece)
 {
-    return o->payload.base == NULL ? NULL : (char *)o->payload.base + (uint64_t)fragment * piece;
+    uint64_t offset = (uint64_t)fragment * piece;
+    size_t bytes = tb_datagram_fragment_bytes(o->receive.length, piece, fragment);
+    if (o->payload.base == NULL || offset > o->length || bytes > o->length - offset)
+        return NULL;
+    return (char *)o->payload.base + offset;
+}
+
+/* The bytes of a fragment, as far as this process has room for them. */
+static void put(struct tb_multicast_operation *o, uint64_t offset, const void *payload, size_t length)
+{
+    uint64_t room = offset < o->length ? o->length - offset : 0;
+    tb_multicast_payload_copy(&o->payload, offset, (void *)payload, length < room ? length : (size_t)room, false);
 }
 
 /* It belongs to the message and is as long as it should be. */
@@ -37,7 +81,7 @@ static enum tb_multicast_arrival take(struct tb_multicast *m, struct tb_multicas
         m->counters.dropped++;
     if (arrival != TB_MULTICAST_NEW)
         return arrival;
-    tb_multicast_payload_copy(&o->payload, (uint64_t)fragment * r->piece, (void *)payload, length, false);
+    put(o, (uint64_t)fragment * r->piece, payload, length);
     r->to = fragment >= r->to ? fragment + 1 : r->to;
     return arrival;
 }
@@ -65,7 +109,7 @@ static void take_early(struct tb_multicast *m, struct tb_multicast_operation *o,
 {
     struct tb_multicast_receive *r = &o->receive;
     struct tb_multicast_early_fragment *f;
-    if (early->length != o->length || early->piece == 0 || !learn_pieces(o, early->piece))
+    if (!early->rooted || !agree(m, o, early->length, early->piece, false))
         return;
     o->representation = early->representation;
     r->missed_early = early->dropped;
@@ -76,7 +120,7 @@ static void take_early(struct tb_multicast *m, struct tb_multicast_operation *o,
             m->counters.mended += f->repair;
         }
     if (!tb_list_empty(&early->fragments) || early->dropped) {
-        r->first = r->last = early->at;
+        r->first = r->last = r->alive = early->at;
         m->counters.early_begins++;
         m->counters.early_by += m->now - early->at;
     }
@@ -94,20 +138,17 @@ int tb_multicast_receive_start(struct tb_multicast *m, struct tb_multicast_opera
 {
     uint32_t root = tb_multicast_operation_root(o);
     struct tb_multicast_early_entry *early = tb_multicast_early_find(&m->early, o->context, o->number, root);
-    o->receive = (struct tb_multicast_receive){.entered = m->now, .settle_at = TB_NEVER, .next = TB_NEVER};
+    o->receive = (struct tb_multicast_receive){
+        .length = o->length, .entered = m->now, .settle_at = TB_NEVER, .next = TB_NEVER, .quiet_at = TB_NEVER};
+    o->error = TB_OK;
     tb_list_append(&o->in->receives, &o->of);
-    if (early != NULL && early->length != o->length) {
-        tb_multicast_operation_finish(m, o, TB_ERR_MISMATCH, root);
-        tb_multicast_early_drop(&m->early, early);
-        return TB_PENDING; /* the end is told like any other */
-    }
     if (early != NULL)
         take_early(m, o, early);
-    if (o->is_long)
+    if (o->in != NULL && o->is_long)
         tb_multicast_family_begin(m, o);
-    else if (has_all(o))
+    else if (o->in != NULL && has_all(o))
         tb_multicast_operation_complete(m, o);
-    else
+    else if (o->in != NULL)
         tb_multicast_ask_begin(m, o);
     if (early != NULL && o->is_long && o->in != NULL)
         tb_multicast_family_mark(m, o, early->top, early->poll);
@@ -115,8 +156,8 @@ int tb_multicast_receive_start(struct tb_multicast *m, struct tb_multicast_opera
         replay(m, early);
         tb_multicast_early_drop(&m->early, early);
     }
-    if (o->in != NULL)
-        return TB_PENDING;
+    if (o->in != NULL || o->error != TB_OK)
+        return TB_PENDING;  /* an error is told like any other */
     tb_list_remove(&o->of); /* it is over, and nobody has to be told */
     return TB_OK;
 }
@@ -149,15 +190,7 @@ static void observe(struct tb_multicast *m, struct tb_multicast_operation *o, co
 static bool receive_fragment(struct tb_multicast *m, struct tb_multicast_operation *o, const struct tb_datagram *head,
                              const void *payload, size_t length)
 {
-    if (head->sender != tb_multicast_operation_root(o)) {
-        m->counters.rejected++;
-        return false;
-    }
-    if (head->length != o->length) {
-        tb_multicast_operation_finish(m, o, TB_ERR_MISMATCH, head->sender);
-        return false;
-    }
-    if (!learn_pieces(o, head->piece)) {
+    if (head->sender != tb_multicast_operation_root(o) || !agree(m, o, head->length, head->piece, false)) {
         m->counters.rejected++;
         return false;
     }
@@ -167,6 +200,7 @@ static bool receive_fragment(struct tb_multicast *m, struct tb_multicast_operati
         m->counters.used++;
         m->counters.mended += (head->flags & TB_DATAGRAM_REPAIR) != 0;
         o->representation = head->representation;
+        o->receive.alive = m->now;
         m->hot = o;
         progress(m, o);
     }
@@ -184,11 +218,11 @@ static void note_order(struct tb_multicast *m, const struct tb_multicast_context
             tb_multicast_ask_begun(m, o);
 }
 
-static bool is_gone(const struct tb_multicast *m, const struct tb_multicast_context *c, const struct tb_datagram *head)
+/* A root that is a member of the context, as far as that is known here. */
+static bool may_send(const struct tb_multicast *m, const struct tb_multicast_context *c, uint64_t number, uint32_t root)
 {
-    if (c != NULL)
-        return c->left || tb_multicast_operation_was(m, c, head->number);
-    return m->config.calls.is_gone(m->config.calls.owner, head->context);
+    return c == NULL || tb_multicast_early_find(&m->early, c->id, number, root) != NULL ||
+           tb_multicast_tree_has(&c->members, root);
 }
 
 bool tb_multicast_receive_data(struct tb_multicast *m, const struct tb_datagram *head, const void *payload,
@@ -200,8 +234,12 @@ bool tb_multicast_receive_data(struct tb_multicast *m, const struct tb_datagram 
         note_order(m, c, head);
     if (o != NULL)
         return receive_fragment(m, o, head, payload, length);
-    if (is_gone(m, c, head)) {
+    if (tb_multicast_operation_is_over(m, c, head->context, head->number)) {
         m->counters.late++;
+        return false;
+    }
+    if (!may_send(m, c, head->number, head->sender)) {
+        m->counters.rejected++;
         return false;
     }
     enum tb_multicast_arrival arrival = tb_multicast_early_take(&m->early, head, payload, length, c != NULL, m->now);
@@ -216,8 +254,14 @@ bool tb_multicast_receive_status(struct tb_multicast *m, const struct tb_datagra
                                  size_t length)
 {
     struct tb_multicast_status s;
-    struct tb_multicast_peer *root = tb_multicast_peers_get(&m->peers, head->sender);
+    struct tb_multicast_peer *root = tb_multicast_peers_find(&m->peers, head->sender);
     const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, head->context);
+    if (root == NULL && c == NULL) {
+        m->counters.foreign++;
+        return false;
+    }
+    if (root == NULL && tb_multicast_tree_has(&c->members, head->sender))
+        root = tb_multicast_peers_get(&m->peers, head->sender);
     if (root == NULL || !tb_multicast_get_status(payload, length, &s) || s.serial <= root->status) {
         m->counters.rejected++;
         return false;
@@ -244,21 +288,27 @@ bool tb_multicast_receive_poll(struct tb_multicast *m, const struct tb_datagram 
     struct tb_multicast_operation *o = c != NULL ? tb_multicast_operation_receive(c, head->number) : NULL;
     bool right = tb_multicast_get_poll(payload, length, &p) && head->piece > 0 &&
                  p.top <= tb_datagram_fragments(head->length, head->piece);
-    if (!right || (o != NULL && (head->sender != tb_multicast_operation_root(o) || !o->is_long ||
-                                 head->length != o->length || !learn_pieces(o, head->piece)))) {
+    if (!right ||
+        (o != NULL && (head->sender != tb_multicast_operation_root(o) || head->length <= m->limits.short_bytes ||
+                       !agree(m, o, head->length, head->piece, false)))) {
         m->counters.rejected++;
         return false;
     }
-    if (o == NULL && is_gone(m, c, head)) {
+    if (o == NULL && tb_multicast_operation_is_over(m, c, head->context, head->number)) {
         m->counters.late++;
+        return false;
+    }
+    if (o == NULL && !may_send(m, c, head->number, head->sender)) {
+        m->counters.rejected++;
         return false;
     }
     if (o == NULL) {
         tb_multicast_early_poll(&m->early, head, p.poll, p.top, c != NULL, m->now);
         return true;
     }
-    o->receive.heard = true;
     bool is_new = p.poll > o->receive.poll;
+    o->receive.heard = true;
+    o->receive.alive = is_new ? m->now : o->receive.alive;
     tb_multicast_family_mark(m, o, p.top, p.poll);
     return is_new;
 }
@@ -272,8 +322,8 @@ static void take_rest(struct tb_multicast *m, struct tb_multicast_operation *o, 
     struct tb_multicast_receive *r = &o->receive;
     uint32_t fragment = (uint32_t)(offset / r->piece);
     bool any = false;
-    for (size_t at = 0; at < length || (at == 0 && o->length == 0); fragment++) {
-        size_t bytes = tb_datagram_fragment_bytes(o->length, r->piece, fragment);
+    for (size_t at = 0; at < length || (at == 0 && r->length == 0); fragment++) {
+        size_t bytes = tb_datagram_fragment_bytes(r->length, r->piece, fragment);
         if (take(m, o, fragment, data + at, bytes) == TB_MULTICAST_NEW) {
             any = true;
             m->counters.mended++;
@@ -288,6 +338,19 @@ static void take_rest(struct tb_multicast *m, struct tb_multicast_operation *o, 
         tb_multicast_family_rest(m, o);
     if (any)
         progress(m, o);
+    if (any && o->in != NULL && !o->is_long)
+        tb_multicast_ask_served(m, o);
+}
+
+/* The root is through with it. Those above are not to wait for this member. */
+static void give_up(struct tb_multicast *m, struct tb_multicast_operation *o)
+{
+    if (o->is_long)
+        tb_multicast_family_leave(m, o);
+    if (has_all(o))
+        tb_multicast_operation_complete(m, o);
+    else
+        tb_multicast_operation_finish(m, o, TB_ERR_PROTOCOL, tb_multicast_operation_root(o));
 }
 
 void tb_multicast_receive_rest(struct tb_multicast *m, uint32_t from, const struct tb_multicast_rest_head *rest,
@@ -300,21 +363,23 @@ void tb_multicast_receive_rest(struct tb_multicast *m, uint32_t from, const stru
         m->counters.late++; /* datagrams were faster */
         return;
     }
-    bool brings = (rest->flags & TB_MULTICAST_REST_DATA) != 0;
+    bool brings = (rest->flags & TB_MULTICAST_REST_DATA) != 0, begun = (rest->flags & TB_MULTICAST_REST_BEGUN) != 0;
     if (from != tb_multicast_operation_root(o) ||
-        (brings && name->length == o->length && !learn_pieces(o, name->piece))) {
+        ((brings || begun) && !agree(m, o, name->length, name->piece, true))) {
         m->counters.rejected++;
         return;
     }
-    if (name->length != o->length) {
-        tb_multicast_operation_finish(m, o, TB_ERR_MISMATCH, from);
+    if ((rest->flags & TB_MULTICAST_REST_GONE) != 0) {
+        give_up(m, o);
         return;
     }
     if (brings) {
         o->representation = rest->representation;
         take_rest(m, o, rest->offset, data, length);
-    } else if (!o->is_long) {
-        tb_multicast_ask_told(m, o, (rest->flags & TB_MULTICAST_REST_BEGUN) != 0);
+    } else if (o->is_long) {
+        tb_multicast_family_told(m, o, begun);
+    } else {
+        tb_multicast_ask_told(m, o, begun);
     }
 }
 
@@ -328,7 +393,9 @@ static void control_outside(struct tb_multicast *m, const struct tb_multicast_co
                                .length = name->length,
                                .sender = name->root,
                                .piece = name->piece};
-    if (!is_gone(m, c, &head))
+    if (c != NULL && !(tb_multicast_tree_has(&c->members, from) && may_send(m, c, name->number, name->root)))
+        m->counters.rejected++;
+    else if (!tb_multicast_operation_is_over(m, c, name->context, name->number))
         tb_multicast_early_control(&m->early, &head, from, kind, bytes, length, c != NULL, m->now);
     else if (kind == TB_MULTICAST_POLL)
         tb_multicast_family_say_complete(m, from, name);
@@ -352,12 +419,28 @@ void tb_multicast_receive_control(struct tb_multicast *m, uint32_t from, enum tb
         control_outside(m, c, from, kind, &name, bytes, length);
         return;
     }
-    bool fits = o->is_long && name.root == tb_multicast_operation_root(o) && name.length == o->length &&
-                (name.piece == 0 || learn_pieces(o, name.piece));
+    bool fits = name.root == tb_multicast_operation_root(o);
+    if (!fits &&
+        kind == TB_MULTICAST_POLL) /* the program takes another for the root here: nobody is to wait for that */
+        tb_multicast_family_say_complete(m, from, &name);
+    if (kind == TB_MULTICAST_POLL) /* its parent has heard of the root */
+        fits = fits && name.length > m->limits.short_bytes && from == tb_multicast_family_parent(m, o) &&
+               agree(m, o, name.length, name.piece, from == name.root);
+    else
+        fits = fits && o->is_long && name.length == o->receive.length &&
+               (name.piece == 0 || name.piece == o->receive.piece || o->receive.fragments == 0);
     if (fits && kind == TB_MULTICAST_POLL)
         tb_multicast_family_poll(m, o, &poll);
-    else if (!fits || !tb_multicast_family_hear(m, o, from, &report))
-        m->counters.rejected++;
+    else
+        fits = fits && tb_multicast_family_hear(m, o, from, &report);
+    m->counters.rejected += !fits;
+}
+
+void tb_multicast_receive_deafen(struct tb_multicast *m, struct tb_multicast_operation *o)
+{
+    if (!o->is_long)
+        o->receive.next = m->now;
+    tb_multicast_schedule(m, m->now);
 }
 
 void tb_multicast_receive_advance(struct tb_multicast *m, struct tb_multicast_operation *o)

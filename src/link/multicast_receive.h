@@ -21,6 +21,8 @@ void tb_multicast_receive_rest(struct tb_multicast *m, uint32_t from, const stru
 /* One that comes along the tree, `from` a process, for a receive that may not have been begun. */
 void tb_multicast_receive_control(struct tb_multicast *m, uint32_t from, enum tb_multicast_control kind,
                                   const void *bytes, size_t length);
+/* Datagrams are not to be relied on from now on. */
+void tb_multicast_receive_deafen(struct tb_multicast *m, struct tb_multicast_operation *o);
 void tb_multicast_receive_advance(struct tb_multicast *m, struct tb_multicast_operation *o);
 /* Where a fragment of it belongs; NULL: that is no single place. */
 void *tb_multicast_receive_place(const struct tb_multicast_operation *o, uint32_t fragment, uint16_t piece);

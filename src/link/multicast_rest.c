@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#define SHARES 16u /* of the places, for one process */
+
 struct tb_multicast_rest {
     struct tb_list of_object;
     uint32_t process;
@@ -28,11 +30,21 @@ static void drop(struct tb_multicast *m, struct tb_multicast_rest *r)
     free(r);
 }
 
+/* Nobody takes more than a share of the places. */
+static bool has_place(const struct tb_multicast *m, uint32_t process)
+{
+    const struct tb_multicast_rest *r;
+    uint32_t count = 0;
+    TB_LIST_EACH (r, &m->rests, const struct tb_multicast_rest, of_object)
+        count += r->process == process;
+    return m->rests_count < m->limits.rests && count <= m->limits.rests / SHARES;
+}
+
 /* One for each process and message: a later wish takes the place of an earlier one, which it contains. */
 static struct tb_multicast_rest *make(struct tb_multicast *m, uint32_t process, uint64_t context, uint64_t number)
 {
     struct tb_multicast_rest *r = find(m, process, context, number);
-    if (r != NULL || m->rests_count >= m->limits.rests)
+    if (r != NULL || !has_place(m, process))
         return r;
     r = calloc(1, sizeof *r);
     if (r == NULL)
@@ -105,9 +117,9 @@ void tb_multicast_rest_advance(struct tb_multicast *m)
 /* ---- wishes --------------------------------------------------------------------------------------------------------
  */
 
-static void tell(struct tb_multicast *m, uint32_t to, const struct tb_multicast_name *name, bool begun)
+static void tell(struct tb_multicast *m, uint32_t to, const struct tb_multicast_name *name, uint8_t flags)
 {
-    struct tb_multicast_rest_head head = {.name = *name, .flags = begun ? TB_MULTICAST_REST_BEGUN : 0};
+    struct tb_multicast_rest_head head = {.name = *name, .flags = flags};
     head.name.root = m->config.self;
     tb_multicast_put_rest(tb_multicast_control_begin(m), &head);
     tb_multicast_control_end(m, to, TB_MULTICAST_REST, NULL, 0); /* if it is not taken: they ask again */
@@ -119,11 +131,20 @@ void tb_multicast_rest_ask(struct tb_multicast *m, uint32_t from, const struct t
     const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, name->context);
     const struct tb_multicast_source *s = c != NULL ? tb_multicast_source_find(c, name->number) : NULL;
     m->counters.control_asks_heard++;
-    if (s == NULL && c != NULL && tb_multicast_operation_was(m, c, name->number))
-        return; /* whoever asks had it, or the job is about to fail */
+    if (name->root != m->config.self || (c != NULL && !tb_multicast_tree_has(&c->members, from))) {
+        m->counters.rejected++;
+        return;
+    }
+    bool over = s == NULL && (tb_multicast_operation_is_over(m, c, name->context, name->number) ||
+                              (c != NULL && tb_multicast_operation_receive(c, name->number) != NULL));
+    if (over) { /* whoever asks has it by now, or somebody is wrong about who has it, or who the root is */
+        tell(m, from, name, TB_MULTICAST_REST_GONE);
+        return;
+    }
     bool deaf = (flags & TB_MULTICAST_ASK_DEAF) != 0, certain = (flags & TB_MULTICAST_ASK_CERTAIN) != 0;
     if (!deaf && !(s != NULL && certain)) {
-        tell(m, from, name, s != NULL);
+        struct tb_multicast_name own = s != NULL ? tb_multicast_source_name(m, s) : *name;
+        tell(m, from, &own, s != NULL ? TB_MULTICAST_REST_BEGUN : 0);
         return;
     }
     struct tb_multicast_rest *r = make(m, from, name->context, name->number);

@@ -1,6 +1,7 @@
 /* Rests: what members are sent of a message by control messages, because datagrams do not bring it: whatever a control
  * ASK wishes for, or what a root has repeated in vain. Slow, but always right. One that is wished for before the root
- * has begun waits for that, if the member says that it is deaf; any other is told how far the root is. */
+ * has begun waits for that, if the member says that it is deaf; any other is told how far the root is, and that it is
+ * over if it is: that ends a wait for what cannot come, should somebody have said that all have it. */
 #ifndef TB_LINK_MULTICAST_REST_H
 #define TB_LINK_MULTICAST_REST_H
 

@@ -22,6 +22,16 @@ uint32_t tb_multicast_tree_member(const struct tb_multicast_members *members, ui
     return members->process != NULL ? members->process(members->list, index) : index;
 }
 
+bool tb_multicast_tree_has(const struct tb_multicast_members *members, uint32_t process)
+{
+    if (members->process == NULL)
+        return process < members->count;
+    for (uint32_t i = 0; i < members->count; i++)
+        if (members->process(members->list, i) == process)
+            return true;
+    return false;
+}
+
 uint32_t tb_multicast_tree_place(const struct tb_multicast_members *members, uint32_t root)
 {
     return members->self >= root ? members->self - root : members->self + members->count - root;

@@ -14,6 +14,8 @@ uint32_t tb_multicast_tree_children(uint32_t place, uint32_t fan, uint32_t count
 /* Where this process stands if `root` is the index of the root, and who stands at a place. */
 uint32_t tb_multicast_tree_place(const struct tb_multicast_members *members, uint32_t root);
 uint32_t tb_multicast_tree_process(const struct tb_multicast_members *members, uint32_t root, uint32_t place);
+/* Whether a process is one of them. */
+bool tb_multicast_tree_has(const struct tb_multicast_members *members, uint32_t process);
 /* The process of an index. */
 uint32_t tb_multicast_tree_member(const struct tb_multicast_members *members, uint32_t index);
 
