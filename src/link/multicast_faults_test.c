@@ -175,8 +175,8 @@ static bool run(const struct fault *fault, uint32_t hosts, uint64_t seed, uint32
     sums->asks += w.asks;
     sums->bytes_by_control += c.repaired_bytes;
     sums->mended += c.mended;
-    play_close(&p);
     world_close(&w);
+    play_close(&p);
     return right;
 }
 

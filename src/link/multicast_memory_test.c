@@ -59,8 +59,8 @@ static bool run(uint64_t seed, uint32_t often)
         countdown = 0;
     bool right = play_run(&p) && play_finish(&p);
     countdown = 0;
-    play_close(&p);
     world_close(&w);
+    play_close(&p);
     return right;
 }
 
@@ -76,8 +76,8 @@ static void one_allocation_fails(void **state)
     assert_true(play_run(&p));
     uint32_t all = before - countdown;
     countdown = 0;
-    play_close(&p);
     world_close(&w);
+    play_close(&p);
     assert_true(all > 1000);
     uint32_t every = tier != NULL && strcmp(tier, "all") == 0 ? 11 : all / 200;
     for (uint32_t n = 1; n < all; n += every) {

@@ -38,8 +38,8 @@ static uint64_t run(uint32_t count, uint64_t length)
 
 static void done(void)
 {
-    play_close(&p);
     world_close(&w);
+    play_close(&p);
 }
 
 static uint64_t frames(uint64_t length)

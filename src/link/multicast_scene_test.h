@@ -34,8 +34,8 @@ static inline void start(uint32_t contexts)
 
 static inline void end(void)
 {
+    world_close(&w); /* objects know operations of the play */
     play_close(&p);
-    world_close(&w);
 }
 
 static inline struct tb_multicast_counters count(uint32_t host)
