@@ -67,7 +67,6 @@ static bool run(uint64_t seed, uint32_t often)
 /* Some allocation fails, and only that one: of every so many, one. */
 static void one_allocation_fails(void **state)
 {
-    const char *tier = getenv("TEST_TIER");
     countdown = UINT32_MAX;
     uint32_t before = countdown;
     world_open(&w, HOSTS, 1);
@@ -79,7 +78,7 @@ static void one_allocation_fails(void **state)
     world_close(&w);
     play_close(&p);
     assert_true(all > 1000);
-    uint32_t every = tier != NULL && strcmp(tier, "all") == 0 ? 11 : all / 200;
+    uint32_t every = all / play_amount(200, 2000) + 1;
     for (uint32_t n = 1; n < all; n += every) {
         countdown = n;
         if (!run(1, 0)) {

@@ -240,9 +240,9 @@ static void a_wrong_member(uint32_t who, uint64_t seed)
 
 static void members_are_wrong(void **state)
 {
-    const char *tier = getenv("TEST_TIER"), *replay = getenv("TOMBOLO_TEST_SEED");
+    const char *replay = getenv("TOMBOLO_TEST_SEED");
     uint64_t first = replay != NULL ? strtoull(replay, NULL, 0) : 1;
-    uint64_t count = replay != NULL ? 1 : tier != NULL && strcmp(tier, "all") == 0 ? 100 : 6;
+    uint64_t count = replay != NULL ? 1 : play_amount(6, 60);
     for (uint64_t seed = first; seed < first + count; seed++)
         a_wrong_member(seed % 6, seed);
 }

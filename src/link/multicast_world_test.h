@@ -54,7 +54,7 @@ struct world_host {
     /* Settings. Times a byte takes in ps, rooms in bytes. */
     uint64_t out_time, in_time;
     uint32_t out_room, in_room, socket_room;
-    uint64_t overhead;                        /* ns that the processor takes for a datagram */
+    uint64_t overhead;                        /* ns that the processor takes to send or read a datagram */
     uint32_t loss, burst, duplicate, reorder; /* of a million datagrams; a burst loses three */
     uint64_t reorder_time;                    /* ns, at most */
     bool deaf;                                /* to all datagrams */
@@ -64,7 +64,8 @@ struct world_host {
     bool standby;                             /* but its object is looked after if others need it */
     struct tb_multicast_limits limits;
     /* State. */
-    uint64_t out_free, in_free, cpu_free;
+    uint64_t out_free, in_free, cpu_free, sender_free;
+    struct world_packet *reading; /* the processor reads it until it is free */
     uint32_t out_used, in_used, socket_used;
     bool refused;
     uint32_t burst_left;
@@ -73,7 +74,7 @@ struct world_host {
     uint32_t *context_states; /* of contexts of the play, by id: 0 not joined yet, 1 joined, 2 left */
     /* What has happened to it. */
     uint64_t lost, overflowed, port_drops; /* datagrams that did not reach it: by faults, socket, port */
-    uint64_t frames_out, frames_in, controls_out, controls_in;
+    uint64_t frames_out, frames_in, controls_out, controls_in, polls_out; /* polls by control messages */
 };
 
 enum world_event_kind {
@@ -113,6 +114,7 @@ struct world {
     void (*other)(struct world *w, uint32_t host, struct world_packet *packet, bool dropped);
     void *user;
     uint64_t asks, repairs, data, statuses, polls; /* datagrams that left a host */
+    uint64_t marks;                                /* of the data, the last of a window */
 };
 
 /* Memory of the world itself, which does not fail: where the test lets one allocation fail, the next one does not. */
@@ -190,7 +192,10 @@ static inline bool world_out(struct world *w, struct world_packet *p)
     struct world_host *h = &w->hosts[p->from];
     if (h->out_used + p->bytes > h->out_room && h->out_used > 0 && !p->other)
         return false;
-    uint64_t begin = h->out_free > w->now ? h->out_free : w->now;
+    if (!p->other && !p->control)
+        h->sender_free = (h->sender_free > w->now ? h->sender_free : w->now) + h->overhead;
+    uint64_t ready = h->sender_free > w->now ? h->sender_free : w->now;
+    uint64_t begin = h->out_free > ready ? h->out_free : ready;
     h->out_used += p->bytes;
     h->out_free = begin + p->bytes * h->out_time / 1000;
     h->frames_out++;
@@ -271,14 +276,18 @@ static inline void world_run(struct world_host *h)
         world_wake(h, h->computes_until);
         return;
     }
-    while (!tb_list_empty(&h->socket)) {
+    while (h->reading != NULL || !tb_list_empty(&h->socket)) {
+        if (h->reading == NULL) {
+            h->reading = world_read(&h->socket);
+            h->socket_used -= h->reading->bytes;
+            h->cpu_free = w->now + h->overhead;
+        }
         if (h->cpu_free > w->now) {
             world_wake(h, h->cpu_free);
             return;
         }
-        struct world_packet *p = world_read(&h->socket);
-        h->socket_used -= p->bytes;
-        h->cpu_free = w->now + h->overhead;
+        struct world_packet *p = h->reading;
+        h->reading = NULL;
         world_feed(h, p);
         world_release(p);
     }
@@ -376,6 +385,7 @@ static inline void world_count(struct world *w, const struct tb_datagram *head)
     bool data = head->type == TB_DATAGRAM_DATA, repair = (head->flags & TB_DATAGRAM_REPAIR) != 0;
     w->data += data && !repair;
     w->repairs += data && repair;
+    w->marks += (head->flags & TB_DATAGRAM_WINDOW) != 0;
     w->asks += head->type == TB_DATAGRAM_ASK;
     w->statuses += head->type == TB_DATAGRAM_STATUS;
     w->polls += head->type == TB_DATAGRAM_POLL;
@@ -424,6 +434,7 @@ static inline int world_control(void *owner, uint32_t process, enum tb_multicast
     bool taken = world_out(h->world, p);
     world_release(p);
     h->controls_out += taken;
+    h->polls_out += taken && kind == TB_MULTICAST_POLL;
     h->refused = h->refused || !taken;
     return taken ? TB_OK : TB_AGAIN;
 }
@@ -534,6 +545,7 @@ static inline void world_close(struct world *w)
 {
     for (uint32_t i = 0; i < w->count; i++) {
         struct world_host *h = &w->hosts[i];
+        world_release(h->reading);
         while (!tb_list_empty(&h->socket))
             world_release(world_read(&h->socket));
         while (!tb_list_empty(&h->controls))
