@@ -495,7 +495,10 @@ static inline void world_start(struct world *w, uint32_t contexts)
                                              .self = i,
                                              .piece = WORLD_PIECE,
                                              .byte_time = h->out_time};
-        if (tb_multicast_open(&config, &h->m) != TB_OK && tb_multicast_open(&config, &h->m) != TB_OK)
+        int error = tb_multicast_open(&config, &h->m);
+        if (error != TB_OK) /* as with memory */
+            error = tb_multicast_open(&config, &h->m);
+        if (error != TB_OK)
             abort();
         world_wake(h, w->now);
     }
