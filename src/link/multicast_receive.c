@@ -309,6 +309,7 @@ bool tb_multicast_receive_poll(struct tb_multicast *m, const struct tb_datagram 
     bool is_new = p.poll > o->receive.poll;
     o->receive.heard = true;
     o->receive.alive = is_new ? m->now : o->receive.alive;
+    m->counters.repeated += !is_new;
     tb_multicast_family_mark(m, o, p.top, p.poll);
     return is_new;
 }

@@ -21,6 +21,7 @@
 #define WORLD_FRAME_BYTES 66u  /* of UDP, IP and Ethernet around a datagram, with preamble and gap */
 #define WORLD_TCP_BYTES   154u /* the same around a control message, with the headers of a frame */
 #define WORLD_PIECE       1420u
+#define WORLD_BATCH       64u /* datagrams that a host reads before it looks at anything else */
 #define WORLD_US          UINT64_C(1000)
 #define WORLD_MS          UINT64_C(1000000)
 #define WORLD_SECOND      UINT64_C(1000000000)
@@ -66,6 +67,7 @@ struct world_host {
     /* State. */
     uint64_t out_free, in_free, cpu_free, sender_free;
     struct world_packet *reading; /* the processor reads it until it is free */
+    uint32_t read;                /* datagrams, since it has last looked at anything else */
     uint32_t out_used, in_used, socket_used;
     bool refused;
     uint32_t burst_left;
@@ -268,14 +270,10 @@ static inline struct world_packet *world_read(struct tb_list *queue)
     return p;
 }
 
-/* Reads datagrams, then control messages, then looks at the time. */
-static inline void world_run(struct world_host *h)
+/* Reads datagrams as fast as the processor can. True: it has read all of them, or many. */
+static inline bool world_read_socket(struct world_host *h)
 {
     struct world *w = h->world;
-    if (!world_is_awake(h)) {
-        world_wake(h, h->computes_until);
-        return;
-    }
     while (h->reading != NULL || !tb_list_empty(&h->socket)) {
         if (h->reading == NULL) {
             h->reading = world_read(&h->socket);
@@ -284,13 +282,30 @@ static inline void world_run(struct world_host *h)
         }
         if (h->cpu_free > w->now) {
             world_wake(h, h->cpu_free);
-            return;
+            break;
         }
         struct world_packet *p = h->reading;
         h->reading = NULL;
+        h->read++;
         world_feed(h, p);
         world_release(p);
     }
+    if (h->reading != NULL && h->read < WORLD_BATCH)
+        return false;
+    h->read = 0;
+    return true;
+}
+
+/* Reads datagrams, then control messages, then looks at the time. */
+static inline void world_run(struct world_host *h)
+{
+    struct world *w = h->world;
+    if (!world_is_awake(h)) {
+        world_wake(h, h->computes_until);
+        return;
+    }
+    if (!world_read_socket(h))
+        return;
     while (!tb_list_empty(&h->controls)) {
         struct world_packet *p = world_read(&h->controls);
         h->controls_in++;
