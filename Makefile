@@ -42,7 +42,7 @@ demo: all
 test: setup-test all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier quick
 
-## make test-all   all tests (installs a cross compiler and other MPI libraries for some of them)
+## make test-all   all tests (installs a cross compiler, other MPI libraries and SimGrid for some of them)
 test-all: setup-test-all all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all
 

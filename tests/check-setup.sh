@@ -131,6 +131,16 @@ rm "$scratch/bin/mpiexec.mpich"
 setup test-all
 verdict peers '[ $code -eq 0 ] && calls "apt-get install .* mpich"'
 
+machine
+stub pkg-config '[ "$2" != simgrid ]'
+setup test
+verdict test-without-simgrid '[ $code -eq 0 ] && [ ! -s "$scratch/calls" ]'
+setup test-all
+verdict simgrid '[ $code -eq 0 ] && calls "apt-get install .* libsimgrid-dev"'
+stub apt-get 'echo "apt-get $*" >>"$CALLS"; exit 100'
+setup test-all
+verdict simgrid-cannot '[ $code -eq 0 ] && says "are skipped" && says "^    libsimgrid-dev$"'
+
 setup nonsense
 verdict usage '[ $code -eq 2 ] && says usage'
 

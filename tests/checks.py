@@ -74,6 +74,7 @@ CHECKS = [
     Check("explain", ["tests/check-explain.py"], cores=1, timeout=120, cases=True),
     Check("plan", ["tests/check-plan.py"], cores=1, timeout=300, cases=True),
     Check("sim", ["tests/check-sim.py"], cores=1, timeout=120, cases=True),
+    Check("simgrid", ["tests/check-simgrid.sh"], tier="all", cores=1, timeout=3600, needs=["build-gcc"], cases=True),
     Check("route", ["tests/check-route.py"], cores=1, timeout=120, cases=True),
     Check("manual", ["tests/check-manual.py"], cores=1, timeout=60, cases=True),
     Check("docs", ["tests/check-docs.py"], cores=1, timeout=60, cases=True),
