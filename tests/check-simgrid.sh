@@ -2,7 +2,7 @@
 # Compares the simulator of src/planner with SimGrid (tests/simgrid/compare.c), a case for each grid. Skipped where there is no
 # libsimgrid, which `tools/setup test-all` installs.
 #
-# usage: check-simgrid.sh [GRIDS]
+# usage: check-simgrid.sh [LAST [FIRST]]
 set -eu
 cd "$(dirname "$0")/.."
 pkg-config --exists simgrid || { echo "skipped: there is no libsimgrid"; exit 77; }
