@@ -4,12 +4,12 @@
  * Every rank has a processor, which sends, receives, copies and reduces one thing after the other; where ranks
  * outnumber the cores of their host, or of all hosts together, they also wait for a core, and for the change to them.
  * What one rank sends to another is a stream, as on one connection. Its messages are cut into a few parts. A wire
- * passes parts one after the other as they come, or, where that would give some streams more than others, one of each
- * in turn. A stream has one part at a time in front of its first wire; beyond it at most a window of bytes is under
- * way, so that a stream that is held up elsewhere leaves the wires before that to others, and a sender is not through
- * with a message before all but a window of it has come. Short messages overtake parts of long ones that wait for a
- * wire, not the one that is on it. What does not fit into the queue of a wire comes again later. Long messages ask
- * first. An agent passes frames on when they are whole.
+ * passes parts one after the other as they come, or, where that would give some streams more than others, in turns, by
+ * which each gets the same time. A stream has one part at a time in front of its first wire; beyond it at most a window
+ * of bytes is under way, so that a stream that is held up elsewhere leaves the wires before that to others, and a
+ * sender is not through with a message before all but a window of it has come. Short messages overtake parts of long
+ * ones that wait for a wire, not the one that is on it. What does not fit into the queue of a wire comes again later.
+ * Long messages ask first. An agent passes frames on when they are whole.
  *
  * Items start as the executor starts them: in the order of the program, when what they depend on is done, at most a
  * window of them at a time; receives are posted beforehand and cost nothing until the message is there.

@@ -272,7 +272,6 @@ static void wires_fill(struct tb_simulator *m)
                                                  .queue = TB_SIMULATOR_NONE,
                                                  .waiting = TB_SIMULATOR_NONE,
                                                  .last_waiting = TB_SIMULATOR_NONE,
-                                                 .passing = TB_SIMULATOR_NONE,
                                                  .row = row & ((1u << 30) - 1),
                                                  .limited = !waits && wire->wire->queue > 0};
     }

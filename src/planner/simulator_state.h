@@ -137,6 +137,7 @@ struct tb_simulator_stream {
     uint32_t path;
     struct tb_simulator_ends ends;
     uint32_t head, tail;             /* long messages that have not left wholly */
+    uint64_t free;                   /* when the last part of those before them has left the first wire */
     uint32_t short_head, short_tail; /* short ones that wait for those before them */
     uint64_t short_free;             /* when the last of those before them has left the first wire */
     uint32_t acks, last_ack;         /* of parts that are there: when this side will know */
@@ -153,21 +154,37 @@ struct tb_simulator_stream {
 struct tb_simulator_turn {
     uint32_t head, tail; /* TB_SIMULATOR_NONE: none does */
     uint32_t next;       /* turn of the stream that is behind it */
+    uint64_t passed;     /* so much is counted for it */
+};
+
+/* Streams that wait for a wire which they pass in turns. */
+struct tb_simulator_round {
+    uint32_t head, tail; /* turns */
+    uint32_t streams;
+    unsigned __int128 passed; /* is counted for all of them together */
+};
+
+/* A wire that streams pass in turns. */
+struct tb_simulator_sharing {
+    struct tb_simulator_round round, next; /* streams for which less is counted than the end of the round, and others */
+    uint64_t end;
+    uint64_t longest; /* time that a part took so far */
+    uint64_t passed;  /* was counted for the stream of which a part was the last to pass, before it */
+    uint64_t bytes;   /* of the next parts of all streams */
 };
 
 struct tb_simulator_wire {
     struct tb_simulator_last last;
     uint64_t free;
-    uint64_t load;                  /* time for which it was busy */
-    uint64_t held;                  /* bytes that came at once and are in front of it */
-    uint32_t queue, last_queue;     /* when they are through, rising */
-    uint32_t waiting, last_waiting; /* parts of long messages, which short ones overtake; or turns */
-    uint64_t next_bytes;            /* of the next parts of all streams that wait for their turn */
-    uint32_t streams;               /* so many of them */
-    uint32_t passing;               /* turn of the stream of which a part was the last to pass */
-    uint32_t row : 30;              /* in the cost table */
-    uint32_t limited : 1;           /* what does not fit is lost; in front of the sender's own port it waits */
-    uint32_t in_turns : 1;          /* streams pass one part each in turn */
+    uint64_t load;              /* time for which it was busy */
+    uint64_t held;              /* bytes that came at once and are in front of it */
+    uint32_t queue, last_queue; /* when they are through, rising */
+    uint32_t waiting,
+        last_waiting;      /* parts of long messages, which short ones overtake; or the turn of one that does */
+    uint32_t sharing;      /* of one that streams pass in turns */
+    uint32_t row : 30;     /* in the cost table */
+    uint32_t limited : 1;  /* what does not fit is lost; in front of the sender's own port it waits */
+    uint32_t in_turns : 1; /* streams pass parts in turn */
 };
 
 /* That so many bytes are gone at some time. */
@@ -230,6 +247,7 @@ enum {
     ROOM_WIRES,
     ROOM_STREAMS,
     ROOM_TURNS,
+    ROOM_SHARINGS,
     ROOM_PATHS,
     ROOM_PATH_OF,
     ROOM_LEGS,
@@ -267,6 +285,7 @@ struct tb_simulator {
     struct tb_simulator_stream *streams;
     uint32_t stream_count;
     struct tb_simulator_turn *turns;
+    struct tb_simulator_sharing *sharings;
     struct tb_simulator_path *paths;
     uint32_t path_count;
     uint32_t *path_of; /* by way */
@@ -364,8 +383,9 @@ void tb_simulator_part_free(struct tb_simulator *m, uint32_t part);
 void tb_simulator_turns(struct tb_simulator *m);
 /* A part waits for a wire, where short messages may overtake it. */
 void tb_simulator_turn_wait(struct tb_simulator *m, uint32_t wire, uint32_t part);
-/* A part passes a wire, whether or not it has waited. */
-void tb_simulator_turn_pass(struct tb_simulator *m, uint32_t wire, uint32_t part, uint64_t begin, uint64_t end);
+/* A part passes a wire, whether or not it has waited there. */
+void tb_simulator_turn_pass(struct tb_simulator *m, uint32_t wire, uint32_t part, bool waited, uint64_t begin,
+                            uint64_t end);
 /* The part that is next there; one must wait. */
 uint32_t tb_simulator_turn_take(struct tb_simulator *m, uint32_t wire);
 

@@ -264,6 +264,7 @@ static void stream_go_on(struct tb_simulator *m, uint32_t step, uint64_t sent, u
     struct tb_simulator_stream *stream = &m->streams[index];
     if (sent != TB_COST_NEVER)
         tb_simulator_done(m, step, sent);
+    stream->free = end;
     stream->busy = stream->head != TB_SIMULATOR_NONE;
     if (!stream->busy)
         return;
@@ -308,13 +309,13 @@ static void part_go_on(struct tb_simulator *m, uint32_t part, uint64_t now, uint
         stream_go_on(m, step, sent, end);
 }
 
-/* Its time on the wire has come. */
-static void part_cross(struct tb_simulator *m, uint32_t part, uint32_t wire, uint64_t now)
+/* Its time on the wire has come, for which it may have waited. */
+static void part_cross(struct tb_simulator *m, uint32_t part, uint32_t wire, bool waited, uint64_t now)
 {
     struct tb_simulator_part *p = &m->parts[part];
     struct tb_simulator_wire *w = &m->wires[wire];
     uint64_t end, begin = tb_simulator_wire_take(m, wire, p->start, p->length, now, &end);
-    tb_simulator_turn_pass(m, wire, part, begin, end);
+    tb_simulator_turn_pass(m, wire, part, waited, begin, end);
     if (p->burst && w->limited)
         note_add(m, &w->queue, &w->last_queue, end, burst_bytes(m, p));
     part_go_on(m, part, now, begin, end);
@@ -339,7 +340,7 @@ static void part_pass(struct tb_simulator *m, uint32_t part, uint64_t now)
                (w->free > now || w->waiting != TB_SIMULATOR_NONE)) {
         tb_simulator_turn_wait(m, wire, part);
     } else {
-        part_cross(m, part, wire, now);
+        part_cross(m, part, wire, false, now);
     }
 }
 
@@ -347,7 +348,7 @@ void tb_simulator_wire_free(struct tb_simulator *m, uint32_t wire, uint64_t now)
 {
     struct tb_simulator_wire *w = &m->wires[wire];
     if (w->free <= now) /* else a short one has overtaken */
-        part_cross(m, tb_simulator_turn_take(m, wire), wire, now);
+        part_cross(m, tb_simulator_turn_take(m, wire), wire, true, now);
     if (w->waiting != TB_SIMULATOR_NONE)
         tb_simulator_push(m, TB_SIMULATOR_WIRE, wire, w->free);
 }
@@ -426,7 +427,8 @@ static void stream_add(struct tb_simulator *m, uint32_t index, uint32_t message)
         m->messages[stream->tail].next = message;
     stream->tail = message;
     if (!stream->busy)
-        tb_simulator_push(m, TB_SIMULATOR_NEXT, 2 * index, m->messages[message].ready);
+        tb_simulator_push(m, TB_SIMULATOR_NEXT, 2 * index,
+                          tb_simulator_later(m->messages[message].ready, stream->free));
     stream->busy = true;
 }
 

@@ -1,89 +1,8 @@
 /* What messages that share wires do to each other: streams take turns, leave to others what they cannot use, overrun
  * queues, ask, and pass gateways. */
-#include "planner/network_test.h"
-#include "planner/simulator.h"
+#include "planner/hand_test.h"
 
 #include <malloc.h>
-
-#define US (1000000ull)
-#define MS (1000 * US)
-
-static struct tb_simulator *simulator;
-
-static int simulator_setup(void **state)
-{
-    return tb_simulator_open(&simulator);
-}
-
-static int simulator_teardown(void **state)
-{
-    tb_simulator_close(simulator);
-    return 0;
-}
-
-/* Messages of one block each, all at once. */
-struct hand {
-    struct tb_builder builders[16];
-    struct tb_program *programs[16];
-    struct tb_simulation run;
-    uint64_t ends[16];
-    uint64_t wire_bytes[256];
-};
-
-static void hand_open(struct hand *h, struct network *n)
-{
-    *h = (struct hand){0};
-    assert_true(n->size <= 16);
-    for (uint32_t i = 0; i < n->size; i++)
-        tb_builder_open(&h->builders[i], 1);
-    h->run = (struct tb_simulation){.programs = h->programs,
-                                    .ways = &n->ways,
-                                    .blocks = true,
-                                    .limit = 100000,
-                                    .ends = h->ends,
-                                    .wire_bytes = h->wire_bytes,
-                                    .wire_room = 256};
-}
-
-static void hand_message(struct hand *h, uint32_t from, uint32_t to)
-{
-    struct tb_slice slice = {.symbol = TB_SYMBOL_OUT, .stride = 0, .count = 1};
-    tb_builder_receive(&h->builders[to], from, 0, slice);
-    tb_builder_send(&h->builders[from], to, 0, slice);
-}
-
-static void hand_run(struct hand *h, struct network *n, uint64_t bytes)
-{
-    for (uint32_t i = 0; i < n->size; i++)
-        assert_int_equal(tb_builder_finish(&h->builders[i], &h->programs[i]), TB_OK);
-    h->run.bytes = bytes;
-    assert_int_equal(tb_simulate(simulator, &h->run), TB_OK);
-    for (uint32_t i = 0; i < n->size; i++)
-        tb_program_free(h->programs[i]);
-}
-
-/* One message alone. */
-static uint64_t alone(struct network *n, uint32_t from, uint32_t to, uint64_t bytes)
-{
-    struct hand h;
-    hand_open(&h, n);
-    hand_message(&h, from, to);
-    hand_run(&h, n, bytes);
-    return h.ends[to];
-}
-
-static uint64_t wire_time(const struct network *n, uint32_t wire, uint64_t bytes)
-{
-    return tb_wire_time(&n->table, n->ways.wires[wire].wire, bytes);
-}
-
-static void assert_between(uint64_t value, uint64_t low, uint64_t high)
-{
-    if (value < low || value > high)
-        fail_msg("%.3f us is not between %.3f and %.3f", (double)value / US, (double)low / US, (double)high / US);
-}
-
-#define FAST "ethernet: {bandwidth: 1000, latency: 0.1}"
 
 /* What several hosts send through one uplink: all end when all bytes have passed it, whoever came first. */
 static void streams_share_a_wire(void **state)
@@ -132,8 +51,6 @@ static void a_slow_stream_leaves_the_rest_to_others(void **state)
     assert_between(h.ends[2], slow, slow * 105 / 100);
     network_close(&n);
 }
-
-#define PIECES 8 /* as many as a long message has parts */
 
 /* One rank sends two others a message of pieces, so many of which go together, all at once. The ends of the two. */
 static void two_streams(struct network *n, uint32_t first, uint32_t second, uint64_t bytes, uint64_t *ends)
@@ -354,10 +271,6 @@ static void many_senders_overrun_a_queue(void **state)
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-#define NEAR_AND_FAR                                                                                                   \
-    "clusters:\n- {name: a, hosts: [a1, a2, a3], " FAST "}\n- {name: b, hosts: [b1, b2, b3], " FAST "}\n"              \
-    "- {name: c, hosts: [c1, c2, c3], " FAST "}\nlinks:\n"
-
 /* Answers that take as long as several parts do not hold a message up, however it is cut. */
 static void a_long_wire_is_never_idle(void **state)
 {
@@ -387,55 +300,6 @@ static void senders_wait_for_the_window(void **state)
     hand_run(&h, &n, bytes);
     assert_between(h.ends[1], wire, wire + wire / 50);
     assert_between(h.ends[0], wire - window, wire - window / 2);
-    network_close(&n);
-}
-
-/* ---- turns ------------------------------------------------------------------------------------------------------- */
-
-/* Two hosts send as much through one uplink, to places whose answers take one and forty milliseconds: much more of the
- * one message is under way than of the other, and yet both get half of the wire. */
-static void near_and_far_streams_share_alike(void **state)
-{
-    struct network n;
-    struct hand h;
-    const uint64_t bytes = 2 << 20;
-    network_open(&n,
-                 "clusters:\n- {name: a, hosts: [a1, a2], " FAST ", uplink: {bandwidth: 100, latency: 0.5}}\n"
-                 "- {name: b, hosts: [b1], " FAST ", uplink: {bandwidth: 1000, latency: 0.5}}\n"
-                 "- {name: c, hosts: [c1], " FAST ", uplink: {bandwidth: 1000, latency: 40}}\n",
-                 "a1 a2 b1 c1", 0);
-    network_unlimited(&n);
-    uint64_t wire = bytes * 8 * 10000 * 1538 / 1448;
-    for (uint32_t first = 0; first < 2; first++) {
-        hand_open(&h, &n);
-        hand_message(&h, first, 2);
-        hand_message(&h, 1 - first, 3);
-        hand_run(&h, &n, bytes);
-        /* The near one has the wire for itself when it begins, the far one when it ends. */
-        assert_between(h.ends[2], 2 * wire - 50 * MS, 2 * wire + 5 * MS);
-        assert_between(h.ends[3], 2 * wire, 2 * wire + 50 * MS);
-    }
-    network_close(&n);
-}
-
-/* What several hosts send at the same time through a slower wire is there at the same time, though it is cut into few
- * parts; and one that is alone again has the wire for itself. */
-static void what_comes_together_ends_together(void **state)
-{
-    struct network n;
-    struct hand h;
-    network_open(&n, NEAR_AND_FAR "- {from: a, to: b, bandwidth: 100, latency: 1}\n", "a1 a2 a3 b1 b2 b3", 0);
-    network_unlimited(&n);
-    n.bytes->constants.unsent = 0;
-    for (uint64_t bytes = 65536; bytes <= 1 << 20; bytes *= 4) {
-        uint64_t wire = bytes * 8 * 10000 * 1538 / 1448, part = wire / (bytes < 131072 ? bytes / 16384 : 8);
-        hand_open(&h, &n);
-        for (uint32_t i = 0; i < 3; i++)
-            hand_message(&h, i, 3 + i);
-        hand_run(&h, &n, bytes);
-        for (uint32_t i = 3; i < 6; i++)
-            assert_between(h.ends[i], 3 * wire - part, 3 * wire + 5 * MS);
-    }
     network_close(&n);
 }
 
@@ -506,8 +370,6 @@ int main(void)
         cmocka_unit_test(many_senders_overrun_a_queue),
         cmocka_unit_test(a_long_wire_is_never_idle),
         cmocka_unit_test(senders_wait_for_the_window),
-        cmocka_unit_test(near_and_far_streams_share_alike),
-        cmocka_unit_test(what_comes_together_ends_together),
         cmocka_unit_test(memory_is_used_again),
         cmocka_unit_test(events_are_few),
     };
