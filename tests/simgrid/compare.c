@@ -4,9 +4,9 @@
  * Of the simulator's assumptions those are taken away that a fluid model does not have: what ranks spend on a message,
  * queues that overflow, what sockets take in beforehand, and that short messages overtake. All others are the same in
  * both (fluid.c). Broadcast and reduce along planned trees must take the same time within 5 %. Other operations and
- * algorithms of the catalogue are counted, too, and must do so within 15 %: there messages of unlike lengths meet, of
- * which the simulator lets the longer ones have more of a wire, and data that goes to and fro, which SimGrid never lets
- * wait between two wires of a hop.
+ * algorithms of the catalogue are counted, too, and must do so within 15 %: there a few messages in a row make up the
+ * time, so that it counts more how they are cut. A part of the simulator's is on several wires at once, and what
+ * SimGrid sends, were it only the header of an empty message, is on one after the other.
  *
  *   compare [LAST [FIRST]]
  *

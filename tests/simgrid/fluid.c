@@ -1,16 +1,18 @@
-/* Everyone's programs in SimGrid, in its plain fluid model: wires are links, and a flow gets what max-min fairness
- * gives it.
+/* Everyone's programs in SimGrid, in its plain fluid model: wires are links, and flows share them evenly.
  *
  * SimGrid's are the wires, how they are shared, and the time. What the simulator of src/planner assumes besides is said
  * here again, in SimGrid's words: items start as the program says; a rank does one thing after the other; a stream
- * passes its messages in order, in chunks, each through the first wire, with which the sender is through then, and
- * a latency later through all other wires of the hop at once; an agent passes on what it has; at most a window is
- * under way; long messages ask. Latencies are waited for, and not those of links, since SimGrid gives flows whose links
- * have a latency a share by that, which is a correction of its own.
+ * passes its messages in order, in chunks, one wire after the other, and has one chunk at a time on each; a sender is
+ * through with a message when it has passed the first wire; an agent passes on what it has; at most a window is under
+ * way; long messages ask. Latencies are waited for, and not those of links, since SimGrid gives flows whose links have
+ * a latency a share by that, which is a correction of its own.
  *
- * Everything that happens is an actor: an item of a step, from when it may start until it is done, and a chunk of a
- * message, from when it has passed the first wire until the sender knows that it is there. SimGrid runs one of them at
- * a time, until it calls SimGrid. */
+ * A flow crosses one wire, since in front of each there is a queue. Flows across several would pass them all at the
+ * pace of the slowest, and keep busy what others could use, where streams leave a fast port for a slow link, say; but
+ * what does not fit into the link waits in front of it, as much as a window has.
+ *
+ * Everything that happens is an actor: an item of a step, from when it may start until it is done; and a stage of a
+ * stream, which chunks pass in order. SimGrid runs one of them at a time, until it calls SimGrid. */
 #include "fluid.h"
 
 #include <stdio.h>
@@ -24,6 +26,7 @@
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
 #include <simgrid/mutex.h>
+#include <simgrid/semaphore.h>
 
 #include "base/frame_size.h"
 #include "planner/item_bytes.h"
@@ -31,10 +34,10 @@
 #define PS_PER_S    1e12
 #define FLOPS       1e9        /* of a host in a second, of which one thing at a time has all */
 #define ASK_ABOVE   (2u << 20) /* bytes: longer messages ask first */
-#define HOPS_MOST   8u
-#define CHUNKS      32u    /* of a message at most, */
+#define STAGES_MOST 32u
+#define CHUNKS      64u   /* of a message at most, */
 #define CHUNK_LEAST 1024u /* but none is shorter than this, */
-#define CHUNK_MOST  32768u /* or longer than this, bytes */
+#define CHUNK_MOST  4096u /* or longer than this, bytes */
 
 struct fluid_step {
     const struct tb_step *about;
@@ -45,21 +48,30 @@ struct fluid_step {
     sg_cond_t asked; /* of a receive: senders wait until it is posted */
 };
 
-/* From one agent to the next, or to the receiver. The first one begins behind the first wire of the way. */
-struct fluid_hop {
-    sg_host_t from, to;
-    bool bare;      /* no wire is left between them */
-    double latency; /* seconds */
-    sg_mutex_t way; /* one chunk at a time comes along */
+struct fluid_chunk {
+    struct fluid_step *receive; /* NULL: it is not the last of its message */
+    uint64_t bytes;
+    double flow;  /* bytes on a wire */
+    double ready; /* when it comes to the next stage */
+    struct fluid_chunk *next;
+};
+
+/* A wire on the way of a stream. Behind the last one there are two more, the receiver, and the sender, which hears that
+ * a chunk is there. */
+struct fluid_stage {
+    struct fluid_stream *stream;
+    sg_host_t end;  /* of the wire; NULL: there is none */
+    double latency; /* behind it, seconds */
+    struct fluid_chunk *head, *tail;
+    sg_sem_t waiting; /* chunks */
 };
 
 /* What one rank sends to another. */
 struct fluid_stream {
-    sg_host_t from;
-    uint32_t hop_count;
-    struct fluid_hop hops[HOPS_MOST];
-    double latency; /* of all hops, seconds */
+    uint32_t wires; /* stages that are */
+    struct fluid_stage stages[STAGES_MOST];
     uint64_t window, sent, known;
+    double latency;  /* of all, seconds */
     sg_mutex_t port; /* one message at a time goes out */
     sg_mutex_t hold;
     sg_cond_t heard; /* that more is there */
@@ -68,13 +80,6 @@ struct fluid_stream {
 struct fluid_item {
     struct fluid_step *step;
     uint32_t number;
-};
-
-struct fluid_chunk {
-    struct fluid_stream *stream;
-    struct fluid_step *receive; /* NULL: it is not the last of its message */
-    uint64_t bytes;
-    double flow;
 };
 
 static struct {
@@ -86,7 +91,9 @@ static struct {
     struct fluid_stream **streams; /* by both ranks; NULL: nothing is sent */
     sg_mutex_t *processors;
     sg_mutex_t posting;
+    sg_host_t begin; /* of all wires */
     uint64_t undone; /* items */
+    sg_cond_t over;
     double end;
 } f;
 
@@ -108,12 +115,12 @@ static void *room(size_t count, size_t size)
 
 /* ---- actors ------------------------------------------------------------------------------------------------------ */
 
-/* `about` is freed by it. */
-static void actor_begin(sg_host_t host, void (*code)(int, char **), void *about)
+static sg_actor_t actor_begin(sg_host_t host, void (*code)(int, char **), void *about)
 {
     sg_actor_t actor = sg_actor_init("a", host);
     sg_actor_set_data(actor, about);
     sg_actor_start(actor, code, 0, NULL);
+    return actor;
 }
 
 static uint32_t host_of(uint32_t rank)
@@ -166,24 +173,63 @@ static double wire_bytes(uint64_t bytes)
     return (double)tb_wire_time(f.run->ways->table, &wire, bytes) / 1e6;
 }
 
-static void chunk_go(int argc, char **argv)
+static void chunk_add(struct fluid_stage *stage, struct fluid_chunk *c, double ready)
 {
-    struct fluid_chunk *c = sg_actor_self_get_data();
-    struct fluid_stream *s = c->stream;
-    for (uint32_t i = 0; i < s->hop_count; i++) {
-        const struct fluid_hop *hop = &s->hops[i];
-        sg_actor_sleep_for(hop->latency);
-        sg_mutex_lock(hop->way);
-        if (!hop->bare)
-            sg_host_sendto(hop->from, hop->to, c->flow);
-        sg_mutex_unlock(hop->way);
+    c->ready = ready;
+    c->next = NULL;
+    if (stage->head == NULL)
+        stage->head = c;
+    else
+        stage->tail->next = c;
+    stage->tail = c;
+    sg_sem_release(stage->waiting);
+}
+
+static struct fluid_chunk *chunk_take(struct fluid_stage *stage)
+{
+    sg_sem_acquire(stage->waiting);
+    struct fluid_chunk *c = stage->head;
+    stage->head = c->next;
+    sg_actor_sleep_until(c->ready);
+    return c;
+}
+
+static void wire_cross(const struct fluid_stage *stage, const struct fluid_chunk *c)
+{
+    if (stage->end != NULL)
+        sg_host_sendto(f.begin, stage->end, c->flow);
+}
+
+static void wire_go(int argc, char **argv)
+{
+    struct fluid_stage *stage = sg_actor_self_get_data();
+    for (;;) {
+        struct fluid_chunk *c = chunk_take(stage);
+        wire_cross(stage, c);
+        chunk_add(stage + 1, c, simgrid_get_clock() + stage->latency);
     }
-    if (c->receive != NULL && ++c->receive->arrived <= c->receive->posted)
-        receive_begin(c->receive);
-    sg_actor_sleep_for(s->latency);
-    s->known += c->bytes;
-    sg_cond_notify_all(s->heard);
-    free(c);
+}
+
+static void receiver_go(int argc, char **argv)
+{
+    struct fluid_stage *stage = sg_actor_self_get_data();
+    for (;;) {
+        struct fluid_chunk *c = chunk_take(stage);
+        if (c->receive != NULL && ++c->receive->arrived <= c->receive->posted)
+            receive_begin(c->receive);
+        chunk_add(stage + 1, c, simgrid_get_clock() + stage->latency);
+    }
+}
+
+static void sender_go(int argc, char **argv)
+{
+    struct fluid_stage *stage = sg_actor_self_get_data();
+    for (;;) {
+        struct fluid_chunk *c = chunk_take(stage);
+        stage->stream->known += c->bytes;
+        sg_cond_notify_all(stage->stream->heard);
+        free(c);
+    }
 }
 
 static void message_send(struct fluid_stream *s, struct fluid_step *receive, uint64_t bytes)
@@ -201,12 +247,11 @@ static void message_send(struct fluid_stream *s, struct fluid_step *receive, uin
         sg_mutex_unlock(s->hold);
         s->sent += length;
         struct fluid_chunk *c = room(1, sizeof *c);
-        *c = (struct fluid_chunk){.stream = s,
-                                  .receive = at + length == bytes ? receive : NULL,
+        *c = (struct fluid_chunk){.receive = at + length == bytes ? receive : NULL,
                                   .bytes = length,
                                   .flow = wire_bytes(at + length) - (at > 0 ? wire_bytes(at) : 0)};
-        sg_host_sendto(s->from, s->hops[0].from, c->flow);
-        actor_begin(s->from, chunk_go, c);
+        wire_cross(&s->stages[0], c);
+        chunk_add(&s->stages[1], c, simgrid_get_clock() + s->stages[0].latency);
         at += length;
     } while (at < bytes);
     sg_mutex_unlock(s->port);
@@ -298,12 +343,19 @@ static void item_done(struct fluid_step *s)
     f.undone--;
     f.end = simgrid_get_clock();
     rank_advance(s->rank);
+    if (f.undone == 0)
+        sg_cond_notify_all(f.over);
 }
 
-static void all_begin(int argc, char **argv)
+/* Stages do not end, and SimGrid does when nobody else is left. */
+static void all_go(int argc, char **argv)
 {
     for (uint32_t i = 0; i < f.ranks; i++)
         rank_advance(i);
+    sg_mutex_lock(f.posting);
+    while (f.undone > 0)
+        sg_cond_wait(f.over, f.posting);
+    sg_mutex_unlock(f.posting);
 }
 
 /* ---- what there is ----------------------------------------------------------------------------------------------- */
@@ -351,83 +403,71 @@ static const struct tb_way *way_of(uint32_t pair)
     return tb_ways_between(f.run->ways, host_of(pair / f.ranks), host_of(pair % f.ranks));
 }
 
-/* The name of where a hop of a way begins; behind the last one it is the host. */
-static const char *node_name(char name[32], uint32_t pair, uint32_t hop, uint32_t hops)
-{
-    if (hop < hops)
-        snprintf(name, 32, "n%u-%u", pair, hop);
-    else
-        snprintf(name, 32, "h%u", host_of(pair % f.ranks));
-    return name;
-}
-
-static void route_write(FILE *out, uint32_t pair)
-{
-    struct tb_ways *ways = f.run->ways;
-    uint32_t from = host_of(pair / f.ranks), to = host_of(pair % f.ranks);
-    const struct tb_way *way = tb_ways_between(ways, from, to);
-    char name[32], next[32];
-    for (uint32_t h = 0; h < way->hop_count; h++) {
-        const struct tb_way_hop *hop = &ways->hops[way->first_hop + h];
-        uint32_t k = 0;
-        node_name(name, pair, h, way->hop_count);
-        if (h == 0)
-            fprintf(out, "<route src=\"h%u\" dst=\"%s\" symmetrical=\"NO\"><link_ctn id=\"w%u\"/></route>\n", from,
-                    name, tb_way_wire(ways, hop, k++, from, to));
-        if (k == hop->wire_count)
-            continue;
-        fprintf(out, "<route src=\"%s\" dst=\"%s\" symmetrical=\"NO\">", name,
-                node_name(next, pair, h + 1, way->hop_count));
-        for (; k < hop->wire_count; k++)
-            fprintf(out, "<link_ctn id=\"w%u\"/>", tb_way_wire(ways, hop, k, from, to));
-        fprintf(out, "</route>\n");
-    }
-}
-
+/* Every wire leads from one place to one of its own. */
 static void platform_write(FILE *out)
 {
-    struct tb_ways *ways = f.run->ways;
+    const struct tb_ways *ways = f.run->ways;
     fprintf(out, "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-                 "<platform version=\"4.1\"><zone id=\"grid\" routing=\"Full\">\n");
+                 "<platform version=\"4.1\"><zone id=\"grid\" routing=\"Full\">\n<host id=\"begin\" speed=\"1f\"/>\n");
     for (uint32_t i = 0; i < ways->shape->host_count; i++)
         fprintf(out, "<host id=\"h%u\" speed=\"%.0ff\"/>\n", i, FLOPS);
-    for (uint32_t i = 0; i < f.ranks * f.ranks; i++)
-        if (f.streams[i] != NULL)
-            for (uint32_t h = 0; h < way_of(i)->hop_count; h++)
-                fprintf(out, "<host id=\"n%u-%u\" speed=\"1f\"/>\n", i, h);
     for (uint32_t i = 0; i < ways->wire_count; i++)
-        fprintf(out, "<link id=\"w%u\" bandwidth=\"%.3fBps\" latency=\"0s\"/>\n", i,
+        fprintf(out, "<host id=\"w%u\" speed=\"1f\"/>\n", i);
+    for (uint32_t i = 0; i < ways->wire_count; i++)
+        fprintf(out, "<link id=\"l%u\" bandwidth=\"%.3fBps\" latency=\"0s\"/>\n", i,
                 (double)ways->wires[i].wire->bandwidth / 8);
-    for (uint32_t i = 0; i < f.ranks * f.ranks; i++)
-        if (f.streams[i] != NULL)
-            route_write(out, i);
+    for (uint32_t i = 0; i < ways->wire_count; i++)
+        fprintf(out, "<route src=\"begin\" dst=\"w%u\" symmetrical=\"NO\"><link_ctn id=\"l%u\"/></route>\n", i, i);
     fprintf(out, "</zone></platform>\n");
+}
+
+static void stage_open(struct fluid_stream *s, uint32_t wire, uint64_t latency)
+{
+    char name[32];
+    if (s->wires + 2 == STAGES_MOST)
+        give_up("a way has too many wires");
+    snprintf(name, sizeof name, "w%u", wire);
+    s->stages[s->wires++] = (struct fluid_stage){.end = wire != TB_COST_NONE ? sg_host_by_name(name) : NULL,
+                                                 .latency = (double)latency / PS_PER_S};
+}
+
+/* The latency of a hop is behind its first wire, that of the agent which it leads to behind its last one, and that of
+ * the sender's agent behind the first of all. */
+static void stages_open(struct fluid_stream *s, uint32_t pair)
+{
+    const struct tb_ways *ways = f.run->ways;
+    const struct tb_way *way = way_of(pair);
+    uint64_t agent = way->agents > 0 ? ways->table->head->constants.agent_latency : 0;
+    for (uint32_t i = 0; i < way->hop_count; i++) {
+        const struct tb_way_hop *hop = &ways->hops[way->first_hop + i];
+        uint32_t count = hop->wire_count > 0 ? hop->wire_count : 1;
+        for (uint32_t k = 0; k < count; k++)
+            stage_open(s,
+                       hop->wire_count > 0 ? tb_way_wire(ways, hop, k, host_of(pair / f.ranks), host_of(pair % f.ranks))
+                                           : TB_COST_NONE,
+                       (k == 0 ? hop->latency : 0) + (k + 1 == count ? agent : 0) + (i + k == 0 ? agent : 0));
+    }
 }
 
 static void stream_open(uint32_t pair)
 {
     struct fluid_stream *s = f.streams[pair];
-    const struct tb_ways *ways = f.run->ways;
     const struct tb_way *way = way_of(pair);
-    char name[32];
-    if (way->hop_count > HOPS_MOST)
-        give_up("a way has too many hops");
-    *s = (struct fluid_stream){.from = place_of(pair / f.ranks),
-                               .hop_count = way->hop_count,
-                               .latency = (double)way->latency / PS_PER_S,
+    *s = (struct fluid_stream){.latency = (double)way->latency / PS_PER_S,
                                .window = tb_window_bytes(way->latency, way->slowest),
                                .port = sg_mutex_init(),
                                .hold = sg_mutex_init(),
                                .heard = sg_cond_init()};
-    for (uint32_t i = 0; i < way->hop_count; i++) {
-        const struct tb_way_hop *hop = &ways->hops[way->first_hop + i];
-        struct fluid_hop *h = &s->hops[i];
-        uint64_t agent = way->agents > 0 ? ways->table->head->constants.agent_latency : 0;
-        h->from = sg_host_by_name(node_name(name, pair, i, way->hop_count));
-        h->to = sg_host_by_name(node_name(name, pair, i + 1, way->hop_count));
-        h->latency = (double)(hop->latency + (i == 0 ? 2 : 1) * agent) / PS_PER_S;
-        h->way = sg_mutex_init();
-        h->bare = hop->wire_count == (i == 0 ? 1 : 0);
+    stages_open(s, pair);
+    s->stages[s->wires].latency = s->latency;
+    for (uint32_t i = 1; i < s->wires + 2; i++) {
+        s->stages[i].stream = s;
+        s->stages[i].waiting = sg_sem_init(0);
+        sg_actor_daemonize(actor_begin(place_of(pair / f.ranks),
+                                       i < s->wires    ? wire_go
+                                       : i == s->wires ? receiver_go
+                                                       : sender_go,
+                                       &s->stages[i]));
     }
 }
 
@@ -461,6 +501,8 @@ static void actors_open(void)
     for (uint32_t i = 0; i < f.step_count; i++)
         f.steps[i].asked = sg_cond_init();
     f.posting = sg_mutex_init();
+    f.over = sg_cond_init();
+    f.begin = sg_host_by_name("begin");
 }
 
 static double simulate(const struct tb_simulation *run)
@@ -479,7 +521,7 @@ static double simulate(const struct tb_simulation *run)
     simgrid_init(&count, words);
     platform_load();
     actors_open();
-    actor_begin(place_of(0), all_begin, NULL);
+    actor_begin(place_of(0), all_go, NULL);
     simgrid_run();
     return f.undone == 0 ? f.end : -1;
 }
