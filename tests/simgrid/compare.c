@@ -5,8 +5,9 @@
  * queues that overflow, what sockets take in beforehand, and that short messages overtake. All others are the same in
  * both (fluid.c). Broadcast and reduce along planned trees must take the same time within 5 %. Other operations and
  * algorithms of the catalogue are counted, too, and must do so within 15 %: there a few messages in a row make up the
- * time, so that it counts more how they are cut. A part of the simulator's is on several wires at once, and what
- * SimGrid sends, were it only the header of an empty message, is on one after the other.
+ * time, some of which the simulator does not cut at all. Of those that meet at a wire the first passes it as if it were
+ * alone, and SimGrid shares the wire from when the second comes. And a part is on several wires at once, where SimGrid
+ * has a chunk, were it only the header of an empty message, on one after the other.
  *
  *   compare [LAST [FIRST]]
  *
