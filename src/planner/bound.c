@@ -3,6 +3,8 @@
 #include "planner/item_bytes.h"
 
 #define RANK_LOOK 16u /* so many ranks are counted in the time of a look at a way */
+#define FEW_SPOTS 32u /* up to so many, each that must get something is looked at by itself, */
+#define FEW_PARTS 8u  /* and of places of so many parts all that some of them can be together */
 
 /* ---- what an operation asks for ---------------------------------------------------------------------------------- */
 
@@ -178,15 +180,27 @@ static void paths_look(const struct tb_bound_state *s, const struct tb_collectiv
 static void inside_look(struct tb_bound_state *s, const struct tb_bound_cut *cut, struct tb_bound *b)
 {
     for (uint32_t i = 0; i < s->spot_count && s->error == TB_OK; i++) {
-        uint32_t place = s->shape->hosts[s->spots[i].host].place;
-        if (place < cut->place || place >= s->shape->places[cut->place].end)
-            continue;
         struct tb_bound_cut one = *cut;
+        if (!tb_bound_cut_has(s, cut, s->shape->hosts[s->spots[i].host].place))
+            continue;
         one.inside = (struct tb_bound_side){.only = i};
         one.rate = tb_bound_host_rate(s, s->spots[i].host, cut->in, &one.spent);
         uint64_t latency, time = one.rate > 0 ? tb_bound_cut_time(s, &one, &latency) : 0;
         if (time > 0)
             bound_raise(b, time, latency, s->spots[i].host, TB_BOUND_NONE);
+    }
+}
+
+/* The same of those outside of it, each of which is as far from there as it is. */
+static void outside_look(struct tb_bound_state *s, const struct tb_bound_cut *cut, struct tb_bound *b)
+{
+    for (uint32_t i = 0; i < s->spot_count && s->error == TB_OK; i++) {
+        struct tb_bound_cut one = *cut;
+        if (tb_bound_cut_has(s, cut, s->shape->hosts[s->spots[i].host].place))
+            continue;
+        one.outside = (struct tb_bound_side){.only = i};
+        uint64_t latency, time = tb_bound_cut_time(s, &one, &latency);
+        bound_raise(b, time, latency, TB_BOUND_NONE, cut->place);
     }
 }
 
@@ -204,17 +218,23 @@ static void side_look(struct tb_bound_state *s, const struct tb_collective *c, c
     cut.bytes = cut.in ? part_in(c, bytes, p, &cut) : part_out(c, bytes, p, &cut);
     uint64_t time = tb_bound_cut_time(s, &cut, &latency);
     bound_raise(b, time, latency, cut.host, cut.place);
-    if (s->thorough && cut.place != TB_BOUND_NONE && cut.inside.all && cut.bytes > 0)
+    if (!s->thorough || cut.place == TB_BOUND_NONE || cut.bytes == 0)
+        return;
+    if (cut.inside.all)
         inside_look(s, &cut, b);
+    if (cut.outside.all && s->spot_count <= FEW_SPOTS)
+        outside_look(s, &cut, b);
 }
 
-static void part_look(struct tb_bound_state *s, const struct tb_collective *c, const struct part *p, uint32_t host,
-                      uint32_t place, struct tb_bound *b)
+/* Both. */
+static void part_look(struct tb_bound_state *s, const struct tb_collective *c, const struct part *p,
+                      struct tb_bound_cut cut, struct tb_bound *b)
 {
     if (p->ranks == c->size)
         return;
-    side_look(s, c, p, (struct tb_bound_cut){.host = host, .place = place, .in = true}, b);
-    side_look(s, c, p, (struct tb_bound_cut){.host = host, .place = place}, b);
+    side_look(s, c, p, cut, b);
+    cut.in = true;
+    side_look(s, c, p, cut, b);
 }
 
 static void host_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t host, struct tb_bound *b)
@@ -225,7 +245,7 @@ static void host_look(struct tb_bound_state *s, const struct tb_collective *c, u
     for (uint32_t rank = first; rank != TB_PLACE_NONE; rank = tb_group_shape_next(s->shape, rank))
         part_count(c, &p, rank, rank > 0 && tb_group_shape_host(s->shape, rank - 1) == host,
                    rank + 1 < c->size && tb_group_shape_host(s->shape, rank + 1) == host);
-    part_look(s, c, &p, host, TB_BOUND_NONE, b);
+    part_look(s, c, &p, (struct tb_bound_cut){.host = host, .place = TB_BOUND_NONE}, b);
 }
 
 static bool place_has(const struct tb_bound_state *s, uint32_t place, uint32_t rank)
@@ -253,7 +273,37 @@ static void place_look(struct tb_bound_state *s, const struct tb_collective *c, 
     struct part p = {.ranks = row->rank_count, .root = root >= place && root < row->end};
     if (operation_reach(c->operation) == REACH_UP)
         place_count(s, c, place, &p);
-    part_look(s, c, &p, TB_BOUND_NONE, place, b);
+    part_look(s, c, &p, (struct tb_bound_cut){.host = TB_BOUND_NONE, .place = place}, b);
+}
+
+/* Some of the parts of a place, taken as one: what they need of those outside passes less than what each has of its
+ * own. Of operations with a root those without it, since of the others nothing else must pass. */
+static void some_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t parent, uint32_t parts,
+                      struct tb_bound *b)
+{
+    const struct tb_shape_place *places = s->shape->places;
+    uint32_t root = tb_group_shape_place(s->shape, c->root);
+    struct part p = {.ranks = 0};
+    for (uint32_t i = parent + 1, bit = 1; i < places[parent].end; i = places[i].end, bit <<= 1)
+        if ((parts & bit) != 0) {
+            p.ranks += places[i].rank_count;
+            p.root = p.root || (root >= i && root < places[i].end);
+        }
+    enum reach reach = operation_reach(c->operation);
+    if (!p.root || (reach != REACH_FROM_ROOT && reach != REACH_TO_ROOT))
+        part_look(s, c, &p, (struct tb_bound_cut){.host = TB_BOUND_NONE, .place = parent, .parts = parts}, b);
+}
+
+static void unions_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t parent, uint64_t limit,
+                        struct tb_bound *b)
+{
+    uint32_t count = s->shape->places[parent].child_count;
+    if (!s->thorough || s->spot_count > FEW_SPOTS || count < 3 || count > FEW_PARTS ||
+        operation_reach(c->operation) == REACH_UP)
+        return;
+    for (uint32_t parts = 1; parts + 1 < 1u << count && s->error == TB_OK && s->looks < limit; parts++)
+        if ((parts & (parts - 1)) != 0)
+            some_look(s, c, parent, parts, b);
 }
 
 /* Out of the root's place, if there are several others beside it, or into it. */
@@ -312,6 +362,7 @@ static void places_look(struct tb_bound_state *s, const struct tb_collective *c,
         if (i > 0)
             beside_look(s, c, i, b);
         parts_look(s, c, i, b);
+        unions_look(s, c, i, limit, b);
     }
 }
 

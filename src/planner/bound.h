@@ -1,10 +1,11 @@
 /* The bound: a time below which no schedule can end, whatever algorithm there may be. Every rank that must get
  * something is at least as far from who has it as the shortest chain of ways says; and what must pass into or out of a
  * host or a place passes the wires that lead there, each of which counts once however many ways share it, and from when
- * on it can have something to pass. What several places get leaves that of the root once for each of them, or so early
- * that one can pass it on to another; and of an allreduce each element crosses 2 (n - 1) times between n places. Exact
- * in neither direction: it does not know that cores, memory and other messages stand in the way. A pure function; it is
- * not for two threads at once with the same ways, which grow. */
+ * on it can have something to pass; and so what must pass into or out of several places of a few, taken as one. What
+ * several places get leaves that of the root once for each of them, or so early that one can pass it on to another; and
+ * of an allreduce each element crosses 2 (n - 1) times between n places. Exact in neither direction: it does not know
+ * that cores, memory and other messages stand in the way. A pure function; it is not for two threads at once with the
+ * same ways, which grow. */
 #ifndef TB_PLANNER_BOUND_H
 #define TB_PLANNER_BOUND_H
 

@@ -48,26 +48,20 @@ struct crossing {
     bool known;              /* it has been counted before */
 };
 
-static bool is_within(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t place)
-{
-    uint32_t first = s->shape->places[cut->place].place;
-    return place >= first && place < s->ways->table->places[first].end;
-}
-
 /* That of the place itself, or of one in it that all who go there pass, rather than those of others. */
 static uint32_t uplink_worth(const struct tb_bound_state *s, const struct tb_bound_cut *cut,
                              const struct tb_wire_use *use)
 {
     if (cut->place == TB_BOUND_NONE)
         return 5;
-    bool within = is_within(s, cut, use->a) && (use->role == TB_ROLE_DOWN) == cut->in;
-    return use->a == s->shape->places[cut->place].place ? 8 : within ? 7 : 5;
+    bool within = s->within[use->a] != 0 && (use->role == TB_ROLE_DOWN) == cut->in;
+    return s->within[use->a] == 2 ? 8 : within ? 7 : 5;
 }
 
 /* One that crosses the boundary itself, rather than one that some of what crosses it has passed elsewhere. */
 static uint32_t link_worth(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t from, uint32_t to)
 {
-    return cut->place != TB_BOUND_NONE && is_within(s, cut, from) != is_within(s, cut, to) ? 8 : 6;
+    return cut->place != TB_BOUND_NONE && (s->within[from] != 0) != (s->within[to] != 0) ? 8 : 6;
 }
 
 static uint32_t wire_worth(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t code)
@@ -212,15 +206,43 @@ static void groups_find(struct tb_bound_state *s, const struct tb_bound_cut *cut
     }
 }
 
-/* Which spots are inside, wholly or in part. */
+/* The first place of a cut, or the one behind another; TB_BOUND_NONE: there is none. */
+static uint32_t cut_part(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t last)
+{
+    const struct tb_shape_place *places = s->shape->places;
+    if (cut->parts == 0)
+        return last == TB_BOUND_NONE ? cut->place : TB_BOUND_NONE;
+    for (uint32_t i = cut->place + 1, bit = 1; i < places[cut->place].end; i = places[i].end, bit <<= 1)
+        if ((cut->parts & bit) != 0 && (last == TB_BOUND_NONE || i > last))
+            return i;
+    return TB_BOUND_NONE;
+}
+
+bool tb_bound_cut_has(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t place)
+{
+    for (uint32_t i = cut_part(s, cut, TB_BOUND_NONE); i != TB_BOUND_NONE; i = cut_part(s, cut, i))
+        if (place >= i && place < s->shape->places[i].end)
+            return true;
+    return false;
+}
+
+/* Which spots are inside, wholly or in part, and which places. */
 static void cut_mark(struct tb_bound_state *s, const struct tb_bound_cut *cut)
 {
     const struct tb_group_shape *shape = s->shape;
+    const struct tb_cost_table *table = s->ways->table;
     for (uint32_t i = 0; i < s->spot_count; i++) {
-        uint32_t place = shape->hosts[s->spots[i].host].place;
         s->inside[i] = cut->host != TB_BOUND_NONE ? s->spot_of[cut->host] == i
-                                                  : place >= cut->place && place < shape->places[cut->place].end;
+                                                  : tb_bound_cut_has(s, cut, shape->hosts[s->spots[i].host].place);
         s->near[i] = s->near[s->spot_count + i] = TB_COST_NEVER;
+    }
+    if (cut->place == TB_BOUND_NONE)
+        return;
+    memset(s->within, 0, table->head->place_count * sizeof *s->within);
+    for (uint32_t i = cut_part(s, cut, TB_BOUND_NONE); i != TB_BOUND_NONE; i = cut_part(s, cut, i)) {
+        uint32_t first = shape->places[i].place;
+        memset(s->within + first, 1, table->places[first].end - first);
+        s->within[first] = 2;
     }
 }
 

@@ -13,7 +13,8 @@ struct tb_bound_side {
 /* A part of the group, and what must pass between it and the rest. */
 struct tb_bound_cut {
     uint32_t host;  /* it is one host; TB_BOUND_NONE */
-    uint32_t place; /* or a place */
+    uint32_t place; /* or a place, */
+    uint32_t parts; /* or some of those that are its parts, by bits in their order; 0: all of it */
     bool in;        /* into it; else out of it */
     uint64_t bytes;
     struct tb_bound_side inside, outside;
@@ -22,6 +23,8 @@ struct tb_bound_cut {
     uint64_t spent;  /* what its ranks spend on a message may differ by so much from one way to another */
 };
 
+/* Whether a place, one of those of the shape that have no parts, is in a cut of places. */
+bool tb_bound_cut_has(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t place);
 /* How long it takes at least; *latency is the part without load. */
 uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency);
 /* The same for what must pass into the places that are the parts of one, whichever of them. */

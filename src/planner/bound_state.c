@@ -158,10 +158,11 @@ int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t
     s->firsts = calloc(TB_BOUND_SPOTS + 1, sizeof *s->firsts);
     s->near = calloc(2 * (size_t)TB_BOUND_SPOTS, sizeof *s->near);
     s->inside = calloc(TB_BOUND_SPOTS, sizeof *s->inside);
+    s->within = calloc(ways->table->head->place_count, sizeof *s->within);
     s->aside = calloc(TB_BOUND_SPOTS, sizeof *s->aside);
     s->group = calloc(TB_BOUND_SPOTS, sizeof *s->group);
     if (s->spots == NULL || s->spot_of == NULL || s->members == NULL || s->firsts == NULL || s->near == NULL ||
-        s->inside == NULL || s->aside == NULL || s->group == NULL)
+        s->inside == NULL || s->within == NULL || s->aside == NULL || s->group == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
     bool found = spots_find(s);
     uint64_t n = s->spot_count;
@@ -188,6 +189,7 @@ void tb_bound_state_close(struct tb_bound_state *s)
     free(s->far);
     free(s->near);
     free(s->inside);
+    free(s->within);
     free(s->aside);
     free(s->group);
     free(s->taken);

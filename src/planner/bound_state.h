@@ -39,7 +39,8 @@ struct tb_bound_state {
     uint32_t *firsts;  /* in `members`, of each spot, and the end */
     uint64_t *far;     /* from spot to spot at least, with what ranks spend: [from * spot_count + to] */
     uint64_t *near;    /* of each spot, while one part of the group is looked at: to the boundary, or from there */
-    uint8_t *inside;   /* of each spot: whether it is in it */
+    uint8_t *inside;   /* of each spot: whether it is in it, */
+    uint8_t *within;   /* and of each place of the table; 2: it is one of those that the part consists of */
     uint64_t *aside;   /* of each spot outside: to the nearest one of another group, or from there */
     uint32_t *group;   /* of each spot outside; TB_BOUND_NONE: it is in none */
     struct tb_bound_mark *taken; /* two for the ports of each spot, then by wire */

@@ -187,6 +187,31 @@ static void a_port_behind_links_by_hand(void **state)
     network_close(&n);
 }
 
+/* What b and c need passes the two links from a, however fast they are between them, and what comes by b is late in c:
+ * 20 Mbit/s twice as late as 10 Mbit/s. To d a fast one leads, and nothing in time from there. */
+static void two_clusters_as_one_by_hand(void **state)
+{
+    struct network n;
+    network_open(&n,
+                 "clusters:\n- {name: a, hosts: \"a[1-4]\", " FAST "}\n- {name: b, hosts: \"b[1-4]\", " FAST "}\n"
+                 "- {name: c, hosts: \"c[1-4]\", " FAST "}\n- {name: d, hosts: \"d[1-4]\", " FAST "}\n"
+                 "links:\n- {from: a, to: b, bandwidth: 20, latency: 10}\n"
+                 "- {from: b, to: c, bandwidth: 900, latency: 10}\n- {from: a, to: c, bandwidth: 10, latency: 10}\n"
+                 "- {from: a, to: d, bandwidth: 900, latency: 10}\n- {from: b, to: d, bandwidth: 900, latency: 900}\n"
+                 "- {from: c, to: d, bandwidth: 900, latency: 900}\n",
+                 NULL, 1);
+    const uint64_t m = 65536;
+    const struct tb_way *way = tb_ways_between(&n.ways, 0, 4);
+    const struct tb_cost_ends *ends = tb_way_ends(&n.table, way);
+    uint64_t once = way->latency + tb_cost_at(&ends->send, 0) + tb_cost_at(&ends->receive, 0);
+    uint64_t wire = by_hand(&n, TB_ENDS_TCP, 0, m, 20) - by_hand(&n, TB_ENDS_TCP, 0, 0, 0);
+    uint64_t wanted = (2 * wire + 5 * once) / 3;
+    assert_true(wanted > 35000000000u && wanted < 36000000000u);
+    assert_near(bound_of(&n, TB_OPERATION_BCAST, m, 0), wanted);
+    assert_near(bound_of(&n, TB_OPERATION_REDUCE, m, 0), wanted);
+    network_close(&n);
+}
+
 /* A call without data ends at once; what its ranks do not know is taken for what is assumed. */
 static void nothing_by_hand(void **state)
 {
@@ -250,9 +275,9 @@ static void nothing_is_faster(void **state)
     struct tb_simulator *simulator;
     assert_int_equal(tb_simulator_open(&simulator), TB_OK);
     for (int i = 0; i < 170; i++) {
-        char text[2048], names[512];
+        char text[4096], names[512];
         struct network n;
-        random_grid(text, 3, 3);
+        random_grid(text, i % 4 == 0 ? 6 : 3, 3);
         random_ranks(text, names);
         bool even = random_below(2) == 0;
         network_open(&n, text, even ? NULL : names, 1 + random_below(2));
@@ -342,6 +367,7 @@ int main(void)
         cmocka_unit_test(others_may_pass_things_on),
         cmocka_unit_test(a_mesh_by_hand),
         cmocka_unit_test(a_port_behind_links_by_hand),
+        cmocka_unit_test(two_clusters_as_one_by_hand),
         cmocka_unit_test(nothing_by_hand),
         cmocka_unit_test(nothing_is_faster),
         cmocka_unit_test(multicast_is_not_faster),
