@@ -54,11 +54,13 @@ static void head_print(const struct sim *sim)
 
 static void table_print(const struct sim *sim)
 {
-    bool limited = false;
+    const char *optimum = tb_searcher_name(TB_SEARCH_OPTIMUM);
+    bool limited = false, unproven = false;
     head_print(sim);
     for (uint32_t i = 0; i < sim->row_count; i++) {
         row_print(sim, &sim->rows[i]);
         limited = limited || sim->rows[i].limited;
+        unproven = unproven || (sim->rows[i].limited && strcmp(sim->rows[i].name, optimum) == 0);
     }
     for (uint32_t i = 0; i < sim->row_count; i++)
         if (sim->rows[i].chosen)
@@ -66,7 +68,8 @@ static void table_print(const struct sim *sim)
     if (sim->problem == NULL && tb_plan_has_trees(sim->query->operation))
         printf("\n  There is one host only: no trees to search for.\n");
     if (limited)
-        printf("\n  limit: it was stopped by a limit of time or evaluations, its own or the one given.\n");
+        printf("\n  limit: it was stopped by a limit of time or evaluations, its own or the one given%s.\n",
+               unproven ? ";\n  so the optimum is not proven: --evaluations or --time allows more" : "");
 }
 
 int tb_sim_answer(struct sim *sim)

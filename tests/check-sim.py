@@ -312,6 +312,23 @@ def limits():
                     yield f"{words}, {most}: {row}"
 
 
+def unproven():
+    """On a grid the search of the optimum ends by itself also where there are too many trees, and says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        grid = os.path.join(folder, "grid.yaml")
+        for hosts, proven in ((5, True), (8, False)):
+            with open(grid, "w", encoding="utf-8") as f:
+                f.write(f"clusters:\n- {{name: a, hosts: 'a[1-{hosts - 2}]'}}\n- {{name: b, hosts: 'b[1-2]'}}\nlinks:\n- {{from: a, to: b, bandwidth: 20, latency: 5}}\n")
+            words = (grid, "--bytes", "1k", "--planner", "lpbf,optimum")
+            row, text = rows_of(told(*words))["optimum"], sim(*words)
+            if row["complete"] != proven or not (proven or 100000 <= row["evaluations"] <= 200000):
+                yield f"{hosts} hosts: {row}"
+            if ("the optimum is not proven" in text) == proven or (re.search(r" optimum .*, limit$", text, re.M) is None) != proven:
+                yield f"{hosts} hosts: {text}"
+        if "the optimum is not proven" in sim(grid, "--planner", "lpbf,own", "--evaluations", "10"):
+            yield "nobody has looked for the optimum"
+
+
 def wrong_files():
     """Each is told by its file and line, or by what is wrong with it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -373,6 +390,6 @@ def wrong_words():
 if __name__ == "__main__":
     sys.exit(cases.tell_problems({"table": table, "json": for_programs, "rated-again": rated_again, "operations": operations, "odd-sizes": odd_sizes, "models": models,
                                   "by-hand": by_hand, "seeds": seeds, "to-the-optimum": to_the_optimum, "pictures": pictures, "plots": plots, "odd-names": odd_names,
-                                  "read-once": read_once, "wishes": wishes, "slow-links": slow_links, "unfit": unfit, "limits": limits,
+                                  "read-once": read_once, "wishes": wishes, "slow-links": slow_links, "unfit": unfit, "limits": limits, "unproven": unproven,
                                   "wrong-files": wrong_files, "wrong-words": wrong_words},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

@@ -1,6 +1,7 @@
 #include "search/all_trees.h"
 
-#define MOST 3000000u /* trees, where nobody sets a limit: enough for eight nodes */
+#define MOST           3000000u /* trees, where nobody sets a limit: enough for eight nodes, */
+#define MOST_SIMULATED 100000u  /* or, where each is simulated rank by rank, for seven: some seconds */
 
 struct walk {
     struct tb_search_run *run;
@@ -41,7 +42,7 @@ int tb_all_trees(struct tb_search_run *run)
         return error;
     list[0] = root;
     if (run->limit == 0 && run->deadline == TB_NEVER)
-        run->limit = run->evaluations + MOST;
+        run->limit = run->evaluations + (run->treesim ? MOST : MOST_SIMULATED);
     error = walk_on(&w, 0, TB_NO_NODE);
     tb_search_tree_close(&w.tree);
     return error;
