@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Checks `tombolo plan` and `mpiexec --plan`: what is written, that it is the same again, what is wrong in plans and grids;
-jobs that follow a plan, on hosts that are all this machine, and say so; jobs for which a plan is not made. A case for each."""
+jobs that follow a plan, on hosts that are all this machine, and say so; jobs for which a plan is not made; plans that were
+damaged. A case for each."""
 import os
+import random
 import re
 import resource
 import stat
@@ -59,7 +61,7 @@ barrier
 
 def run(*words, variables=None, good=True):
     """What a command prints, its errors, and its exit code."""
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_S,
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=HANG_S,
                           env={**os.environ, **(variables or {})})
     if good and done.returncode != 0:
         raise ValueError(f"{words}: exit code {done.returncode}, {done.stderr}")
@@ -370,6 +372,77 @@ def bad_files(folder):
     return (code == 2 and "cannot read the plan" in err) or f"{code} {err}"
 
 
+def alone(folder):
+    """A program that was not started by mpiexec says that it follows no plan, in one line, and without one says nothing."""
+    job, file = Job(folder), made(folder, "x.plan", PLAN)
+    for variables, count in (({"TOMBOLO_PLAN": file}, 1), ({"TOMBOLO_PLAN": ""}, 0)):
+        out, err, _ = run(job.program, variables=variables)
+        if out != "0 wrong\n" or len(err.splitlines()) != count or err.count(f"the plan {file} is not followed: this program was not started by mpiexec") != count:
+            return f"{variables}: {out} {err}"
+    return True
+
+
+ON = {1: ["a1:1"], 3: ["a1:2", "b1:1"], 7: ["a1:3", "b1:2", "c1:1", "c2:1"]}  # ranks, and their hosts; the letter is the cluster
+
+
+def grid_of(folder, hosts):
+    clusters = sorted({host[0] for host in hosts})
+    return made(folder, "g.yaml", "clusters:\n" + "".join(f"- {{name: {c}, hosts: [{', '.join(repr(h) for h in hosts if h[0] == c)}]}}\n" for c in clusters) +
+                ("links:\n" + "".join(f"- {{from: a, to: {c}, latency: {len(c)}, bandwidth: 50}}\n" for c in clusters[1:]) if len(clusters) > 1 else ""))
+
+
+def damaged(text, draw):
+    """Cut off somewhere, with some bits turned round, without a line, with two lines at each other's place, or with a line twice."""
+    data, lines = bytearray(text.encode()), text.splitlines(True)
+    kind, here, there = draw.randrange(6), draw.randrange(len(lines)), draw.randrange(len(lines))
+    if kind == 0:
+        return bytes(data[:draw.randrange(len(data))])
+    if kind <= 2:
+        for _ in range(kind):
+            data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+        return bytes(data)
+    if kind == 3:
+        del lines[here]
+    elif kind == 4:
+        lines[here], lines[there] = lines[there], lines[here]
+    else:
+        lines.insert(there, lines[here])
+    return "".join(lines).encode()
+
+
+def broken(folder):
+    """Plans that were damaged, with and without their digest: what is wrong is told with the line before anything starts, or what is
+    left is a plan, with which all results are right. So are those of another version and of other hosts."""
+    job, draw, outcomes = Job(folder), random.Random(17), {}
+    texts = {}
+    for ranks, hosts in ON.items():
+        job.grid = grid_of(folder, hosts)
+        texts[ranks], _, _ = plan(job.grid, "-o", "-", "--op", "bcast,reduce,allreduce,barrier,gather,scatter", "--bytes", "16,1k,80000", "--evaluations", "20",
+                                  *(["--planner", "own"] if ranks > 1 else []))
+    for ranks, hosts in ON.items():
+        job.grid, others = grid_of(folder, hosts), [text for n, text in texts.items() if n != ranks]
+        text = re.sub(r"^#.*\n", "", texts[ranks], flags=re.M)
+        tried = [text.replace("tombolo-plan 1", "tombolo-plan 2").encode(), b"", text.replace("slots ", "slots 1").encode(), *(other.encode() for other in others)]
+        tried += [damaged(text if i % 2 else re.sub(r"^digest.*\n", "", text, flags=re.M), draw) for i in range(60)]
+        jobs = 0
+        for i, data in enumerate(tried):
+            file = os.path.join(folder, "x.plan")
+            with open(file, "wb") as f:
+                f.write(data)
+            out, err, code = run(os.path.join(BIN, "mpiexec"), "--grid", job.grid, "--do-not-launch", "--plan", file, "true", good=False)
+            if code == 0 and jobs < 4:
+                jobs += 1
+                out, err, code = job.run(file, good=False)
+                if out != "0 wrong\n" or err.count("is not followed") > 1:
+                    return f"{ranks} ranks, {i}: exit code {code}, {out} {err}\n{data}"
+                outcomes["not followed" if "is not followed" in err else "followed"] = True
+            elif code != 0:
+                outcomes["refused"] = True
+            if code not in (0, 2) or (code == 2 and not re.search(r"x\.plan:\d+: ", err)):
+                return f"{ranks} ranks, {i}: exit code {code}, {err}\n{data}"
+    return outcomes.keys() == {"refused", "followed", "not followed"} or f"{outcomes}"
+
+
 def guide(folder):
     """The example of the guide is a plan."""
     with open(os.path.join(ROOT, "docs", "guide", "planning.md")) as f:
@@ -381,6 +454,6 @@ def guide(folder):
 
 if __name__ == "__main__":
     CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, one_planner, dealt, wrong_words, odd_names, no_trees, time_ends, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
-                                                       one_host, bad_files, guide]}
+                                                       one_host, bad_files, alone, broken, guide]}
     chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))

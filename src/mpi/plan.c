@@ -85,6 +85,9 @@ int tb_plans_open(void)
         error = tb_plan_cache_join(tb_self.plan_cache, tb_self.job.plans);
     if (error == TB_OK && tb_self.job.plan != NULL)
         error = plan_follow();
+    else if (error == TB_OK && tb_self.job.source == TB_JOB_ALONE && *tb_param.plan != 0)
+        tb_log(TB_LOG_WARN, "mpi",
+               "the plan %s is not followed: this program was not started by mpiexec, which reads it", tb_param.plan);
     return error;
 }
 
