@@ -27,7 +27,18 @@ static const char *word_take(const char *text, char *word, size_t size)
     return text[length] == ',' ? text + length + 1 : NULL;
 }
 
-/* Names with commas between them, each with or without a time that it may take: lpbf,own:50ms */
+/* What one planner may take: a time, or so many trees. */
+static int limit_parse(struct sim_query *q, enum tb_searcher searcher, char *text)
+{
+    static const char unit[] = "trees";
+    size_t length = strlen(text), word = sizeof unit - 1;
+    if (length < word || strcmp(text + length - word, unit) != 0)
+        return tb_command_time("--planner", text, &q->times[searcher]);
+    text[length - word] = 0;
+    return tb_command_number("--planner", text, 1, 1ull << 40, &q->evaluations[searcher]);
+}
+
+/* Names with commas between them, each with or without what it may take: lpbf,own:50ms,gadt:1000trees */
 static int planners_parse(struct sim_query *q, const char *text)
 {
     char word[64], known[256] = "";
@@ -41,14 +52,15 @@ static int planners_parse(struct sim_query *q, const char *text)
         if (colon != NULL)
             *colon = 0;
         if (strcmp(word, "all") == 0 && colon != NULL)
-            return tb_error(TB_ERR_ARGUMENT, "--planner: a time for all of them is --time %s", colon + 1);
+            return tb_error(TB_ERR_ARGUMENT, "--planner: a limit for all of them is --time %s or --evaluations",
+                            colon + 1);
         if (strcmp(word, "all") == 0)
             q->planners |= (1u << TB_SEARCH_COUNT) - 1;
         else if (tb_searcher_find(word, &searcher))
             q->planners |= 1u << searcher;
         else
             return tb_error(TB_ERR_ARGUMENT, "--planner: there is no planner \"%s\"; there are all%s", word, known);
-        if (colon != NULL && tb_command_time("--planner", colon + 1, &q->times[searcher]) != TB_OK)
+        if (colon != NULL && limit_parse(q, searcher, colon + 1) != TB_OK)
             return TB_ERR_ARGUMENT;
     }
     return TB_OK;
@@ -256,6 +268,7 @@ static int planner_run(struct sim *sim, enum tb_searcher searcher)
     }
     struct tb_search_wish wish = sim->query->wish;
     wish.time = sim->query->times[searcher] > 0 ? sim->query->times[searcher] : wish.time;
+    wish.evaluations = sim->query->evaluations[searcher] > 0 ? sim->query->evaluations[searcher] : wish.evaluations;
     uint64_t since = tb_sim_clock();
     int error = tb_search(sim->problem, searcher, &wish, &result);
     row->planning = tb_sim_clock() - since;

@@ -26,7 +26,8 @@ struct sim_query {
     bool model_said;
     uint32_t planners; /* bits 1 << enum tb_searcher */
     struct tb_search_wish wish;
-    uint64_t times[TB_SEARCH_COUNT]; /* of planners that have a limit of their own, in nanoseconds; 0: that of `wish` */
+    /* Of planners that have a limit of their own, in nanoseconds or trees; 0: that of `wish`. */
+    uint64_t times[TB_SEARCH_COUNT], evaluations[TB_SEARCH_COUNT];
     bool json, whole, lab;
     uint64_t random, grids; /* nodes; 0: no random grids */
     uint32_t clusters[SIM_CLUSTERS_MOST], cluster_counts;

@@ -310,6 +310,9 @@ def limits():
             for row in told(*words, "--evaluations", str(most))["rows"]:
                 if row.get("evaluations", 0) > most + 1:
                     yield f"{words}, {most}: {row}"
+        rows = rows_of(told(*words, "--planner", "gadt,own:7trees", "--evaluations", "101"))
+        if not 7 <= rows["own"]["evaluations"] <= 8 or rows["gadt"]["evaluations"] < 100:
+            yield f"{words}: one planner has a limit of its own: {rows}"
 
 
 def unproven():
@@ -380,7 +383,7 @@ def wrong_words():
                         (("--random", "4", "--clusters", "3"), "2, 4, 8, 16 and 32"), (("--random", "4", "--model", "postal"), "latencies"),
                         ((THREE, "--op", "alltoall", "--draw", "x"), "--draw"), ((THREE, "--op", "alltoall", "--model", "thesis"), "trees are searched"),
                         ((THREE, "--grids", "3"), "--random"), ((THREE, "--fast"), '"--fast" is no option'), ((THREE, "--planner", "all:1s"), "--time 1s"),
-                        ((THREE, "--time", "1e-12"), "1us"), ((THREE, "--planner", "own:x"), '"x"'), ((THREE, "--set", "bcast=best"), '"best"'),
+                        ((THREE, "--time", "1e-12"), "1us"), ((THREE, "--planner", "own:x"), '"x"'), ((THREE, "--planner", "own:0trees"), '--planner'), ((THREE, "--planner", "own:trees"), '--planner'), ((THREE, "--set", "bcast=best"), '"best"'),
                         (("--random", "4", "--deal"), "grid file"), (("--matrix", "-", "--schedule", "-"), "standard input")):
         done = run(*words)
         if done.returncode != 2 or said not in done.stderr or "Usage: tombolo sim" not in done.stderr:
