@@ -167,6 +167,36 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* How far those outside are from one of them, or to it, by ways that stay outside: of what crosses the boundary more
+ * than once, it is the first time that counts on the way in, and the last one on the way out. */
+static void outer_find(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t who)
+{
+    const uint32_t n = s->spot_count;
+    bool done[TB_BOUND_SPOTS] = {false};
+    for (uint32_t i = 0; i < n; i++)
+        s->outer[i] = i == who ? 0 : TB_COST_NEVER;
+    for (;;) {
+        uint32_t next = TB_BOUND_NONE;
+        for (uint32_t i = 0; i < n; i++)
+            if (!done[i] && !s->inside[i] && s->outer[i] < (next != TB_BOUND_NONE ? s->outer[next] : TB_COST_NEVER))
+                next = i;
+        if (next == TB_BOUND_NONE)
+            return;
+        done[next] = true;
+        for (uint32_t i = 0; i < n; i++) {
+            size_t step = cut->in ? (size_t)next * n + i : (size_t)i * n + next;
+            s->outer[i] = lesser(tb_cost_add(s->outer[next], i != next ? s->step[step] : 0), s->outer[i]);
+        }
+    }
+}
+
+/* From who has it to a way across, or from there to who must get it; past the part itself if that is outside. */
+static uint64_t reach_far(const struct tb_bound_state *s, const struct tb_bound_cut *cut, uint32_t from, uint32_t to,
+                          bool outside)
+{
+    return outside && cut->place != TB_BOUND_NONE ? s->outer[cut->in ? to : from] : tb_bound_far(s, from, to);
+}
+
 /* The second look: when the first byte can have come to the wire from who has it, and how long before the end the last
  * one must have left it for who must get it. Bytes that differ may differ in their ways. */
 static void passage_reach(struct tb_bound_state *s, const struct tb_bound_cut *cut, const struct passage *p,
@@ -176,9 +206,9 @@ static void passage_reach(struct tb_bound_state *s, const struct tb_bound_cut *c
     uint64_t before = tb_cost_add(p->wire.before, tb_cost_at(&ends->send, 0)), behind = tb_cost_at(&ends->receive, 0);
     behind = tb_cost_add(behind, p->limited ? p->wire.behind : p->way->latency);
     if (giver != TB_BOUND_NONE)
-        before = tb_cost_add(before, tb_bound_far(s, giver, p->from));
+        before = tb_cost_add(before, reach_far(s, cut, giver, p->from, cut->in));
     if (taker != TB_BOUND_NONE)
-        behind = tb_cost_add(behind, tb_bound_far(s, p->to, taker));
+        behind = tb_cost_add(behind, reach_far(s, cut, p->to, taker, !cut->in));
     s->spent = tb_cost_at(&ends->send, 0) > s->spent ? tb_cost_at(&ends->send, 0) : s->spent;
     s->spent = tb_cost_at(&ends->receive, 0) > s->spent ? tb_cost_at(&ends->receive, 0) : s->spent;
     struct tb_bound_entrance *e = &s->entrances[p->limited ? mark_of(s, p->wire.code, p->from, p->to)->entrance : 0];
@@ -347,6 +377,8 @@ static void entrances_find(struct tb_bound_state *s, const struct tb_bound_cut *
         groups_find(s, cut);
     cut_walk(s, cut, false, TB_BOUND_NONE, TB_BOUND_NONE);
     uint32_t outside = side_who(s, &cut->outside, false, !cut->in), inside = side_who(s, &cut->inside, true, cut->in);
+    if (cut->place != TB_BOUND_NONE && outside != TB_BOUND_NONE)
+        outer_find(s, cut, outside);
     cut_walk(s, cut, true, cut->in ? outside : inside, cut->in ? inside : outside);
 }
 

@@ -114,6 +114,7 @@ static void far_find(struct tb_bound_state *s)
             if (from == to)
                 s->spots[from].around = least;
         }
+    memcpy(s->step, s->far, (size_t)n * n * sizeof *s->step);
     /* By way of other ranks it may be less far. */
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t i = 0; i < n; i++)
@@ -160,9 +161,10 @@ int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t
     s->inside = calloc(TB_BOUND_SPOTS, sizeof *s->inside);
     s->within = calloc(ways->table->head->place_count, sizeof *s->within);
     s->aside = calloc(TB_BOUND_SPOTS, sizeof *s->aside);
+    s->outer = calloc(TB_BOUND_SPOTS, sizeof *s->outer);
     s->group = calloc(TB_BOUND_SPOTS, sizeof *s->group);
     if (s->spots == NULL || s->spot_of == NULL || s->members == NULL || s->firsts == NULL || s->near == NULL ||
-        s->inside == NULL || s->within == NULL || s->aside == NULL || s->group == NULL)
+        s->inside == NULL || s->within == NULL || s->aside == NULL || s->outer == NULL || s->group == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
     bool found = spots_find(s);
     uint64_t n = s->spot_count;
@@ -171,9 +173,10 @@ int tb_bound_state_open(struct tb_bound_state *s, struct tb_ways *ways, uint64_t
         s->spot_count = 0;
         return TB_OK;
     }
-    s->far = calloc((size_t)s->spot_count * s->spot_count, sizeof *s->far);
+    s->far = calloc(2 * (size_t)s->spot_count * s->spot_count, sizeof *s->far);
     if (s->far == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
+    s->step = s->far + (size_t)s->spot_count * s->spot_count;
     far_find(s);
     if (s->error == TB_OK && !tb_bound_marks_grow(s))
         return tb_error(TB_ERR_MEMORY, "no memory for the bound of %u hosts", shape->host_count);
@@ -191,6 +194,7 @@ void tb_bound_state_close(struct tb_bound_state *s)
     free(s->inside);
     free(s->within);
     free(s->aside);
+    free(s->outer);
     free(s->group);
     free(s->taken);
     free(s->entrances);

@@ -37,7 +37,9 @@ struct tb_bound_state {
     uint32_t *spot_of; /* of each host */
     uint32_t *members; /* hosts, those of a spot together */
     uint32_t *firsts;  /* in `members`, of each spot, and the end */
-    uint64_t *far;     /* from spot to spot at least, with what ranks spend: [from * spot_count + to] */
+    uint64_t *far;     /* from spot to spot at least, with what ranks spend: [from * spot_count + to], */
+    uint64_t *step;    /* and without others between them, which are behind it in the same memory */
+    uint64_t *outer;   /* of each spot outside of a part: from who has it, or to who must get it, past that part */
     uint64_t *near;    /* of each spot, while one part of the group is looked at: to the boundary, or from there */
     uint8_t *inside;   /* of each spot: whether it is in it, */
     uint8_t *within;   /* and of each place of the table; 2: it is one of those that the part consists of */

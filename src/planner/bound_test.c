@@ -187,6 +187,13 @@ static void a_port_behind_links_by_hand(void **state)
     network_close(&n);
 }
 
+static uint64_t way_by_hand(struct network *n, uint32_t from, uint32_t to)
+{
+    const struct tb_way *way = tb_ways_between(&n->ways, from, to);
+    const struct tb_cost_ends *ends = tb_way_ends(&n->table, way);
+    return way->latency + tb_cost_at(&ends->send, 0) + tb_cost_at(&ends->receive, 0);
+}
+
 /* What b and c need passes the two links from a, however fast they are between them, and what comes by b is late in c:
  * 20 Mbit/s twice as late as 10 Mbit/s. To d a fast one leads, and nothing in time from there. */
 static void two_clusters_as_one_by_hand(void **state)
@@ -201,11 +208,29 @@ static void two_clusters_as_one_by_hand(void **state)
                  "- {from: c, to: d, bandwidth: 900, latency: 900}\n",
                  NULL, 1);
     const uint64_t m = 65536;
-    const struct tb_way *way = tb_ways_between(&n.ways, 0, 4);
-    const struct tb_cost_ends *ends = tb_way_ends(&n.table, way);
-    uint64_t once = way->latency + tb_cost_at(&ends->send, 0) + tb_cost_at(&ends->receive, 0);
+    uint64_t once = way_by_hand(&n, 0, 4);
     uint64_t wire = by_hand(&n, TB_ENDS_TCP, 0, m, 20) - by_hand(&n, TB_ENDS_TCP, 0, 0, 0);
     uint64_t wanted = (2 * wire + 5 * once) / 3;
+    assert_true(wanted > 35000000000u && wanted < 36000000000u);
+    assert_near(bound_of(&n, TB_OPERATION_BCAST, m, 0), wanted);
+    assert_near(bound_of(&n, TB_OPERATION_REDUCE, m, 0), wanted);
+    network_close(&n);
+}
+
+/* What comes into c by way of b has not been in c before: so it was under way for 31 ms, not for 12. */
+static void nobody_gets_what_it_has(void **state)
+{
+    struct network n;
+    network_open(&n,
+                 "clusters:\n- {name: a, hosts: \"a[1-4]\", " FAST "}\n- {name: b, hosts: \"b[1-4]\", " FAST "}\n"
+                 "- {name: c, hosts: \"c[1-4]\", " FAST "}\n"
+                 "links:\n- {from: a, to: c, bandwidth: 20, latency: 10}\n"
+                 "- {from: b, to: c, bandwidth: 10, latency: 1}\n- {from: a, to: b, bandwidth: 900, latency: 30}\n",
+                 NULL, 1);
+    const uint64_t m = 65536;
+    uint64_t wire = by_hand(&n, TB_ENDS_TCP, 0, m, 20) - by_hand(&n, TB_ENDS_TCP, 0, 0, 0);
+    uint64_t straight = way_by_hand(&n, 0, 8), around = way_by_hand(&n, 0, 4) + way_by_hand(&n, 4, 8);
+    uint64_t wanted = (2 * (wire + straight) + around) / 3;
     assert_true(wanted > 35000000000u && wanted < 36000000000u);
     assert_near(bound_of(&n, TB_OPERATION_BCAST, m, 0), wanted);
     assert_near(bound_of(&n, TB_OPERATION_REDUCE, m, 0), wanted);
@@ -368,6 +393,7 @@ int main(void)
         cmocka_unit_test(a_mesh_by_hand),
         cmocka_unit_test(a_port_behind_links_by_hand),
         cmocka_unit_test(two_clusters_as_one_by_hand),
+        cmocka_unit_test(nobody_gets_what_it_has),
         cmocka_unit_test(nothing_by_hand),
         cmocka_unit_test(nothing_is_faster),
         cmocka_unit_test(multicast_is_not_faster),
