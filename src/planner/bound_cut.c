@@ -6,6 +6,7 @@
 #define PS_PER_S  1000000000000u
 #define RATE_MOST (1ull << 50) /* bytes a second that count */
 #define RATE_FAR  UINT64_MAX   /* of what has no limit */
+#define PRECISE   65536u       /* of a time one part in so many */
 
 /* ---- wires ------------------------------------------------------------------------------------------------------- */
 
@@ -141,6 +142,13 @@ static bool passage_find(struct tb_bound_state *s, const struct tb_bound_cut *cu
     return true;
 }
 
+/* One that passes nothing, until a way is found. */
+static struct tb_bound_entrance entrance_of(uint64_t rate)
+{
+    return (struct tb_bound_entrance){
+        .rate = rate, .before = TB_COST_NEVER, .behind = TB_COST_NEVER, .apart = TB_COST_NEVER};
+}
+
 /* The first look: counts the wire, once, and how far the boundary is from the two ends. */
 static void passage_count(struct tb_bound_state *s, const struct tb_bound_cut *cut, const struct passage *p)
 {
@@ -154,8 +162,7 @@ static void passage_count(struct tb_bound_state *s, const struct tb_bound_cut *c
         uint64_t rate = wire_rate(s->ways->table, c->wire), all;
         bool far = __builtin_mul_overflow(rate, !port || own ? 1ull : s->spots[spot].hosts, &all) || all > RATE_MOST;
         *mark_of(s, c->code, p->from, p->to) = (struct tb_bound_mark){s->search, s->entrance_count};
-        s->entrances[s->entrance_count++] =
-            (struct tb_bound_entrance){far ? RATE_FAR : all, TB_COST_NEVER, TB_COST_NEVER, TB_COST_NEVER, 0};
+        s->entrances[s->entrance_count++] = entrance_of(far ? RATE_FAR : all);
     }
     uint64_t *near = s->near + (outside == inside ? s->spot_count : 0); /* the other hosts of a spot that is cut */
     near[outside] = outer < near[outside] ? outer : near[outside];
@@ -214,8 +221,9 @@ static void passage_reach(struct tb_bound_state *s, const struct tb_bound_cut *c
     struct tb_bound_entrance *e = &s->entrances[p->limited ? mark_of(s, p->wire.code, p->from, p->to)->entrance : 0];
     e->before = lesser(before, e->before);
     e->behind = lesser(behind, e->behind);
-    if (cut->groups > 0)
-        e->apart = lesser(tb_cost_add(cut->in ? before : behind, s->aside[cut->in ? p->from : p->to]), e->apart);
+    uint64_t aside = cut->groups > 0 ? s->aside[cut->in ? p->from : p->to] : 0;
+    e->apart = lesser(tb_cost_add(cut->in ? before : behind, aside), e->apart);
+    tb_bound_windows_add(&e->windows, (struct tb_bound_window){before, behind, aside});
 }
 
 /* Which groups the spots outside are in, and how far each is from those of others. */
@@ -342,12 +350,10 @@ static int entrance_order(const void *a, const void *b)
 /* The least time in which all entrances together pass so many bytes, each from its own latency on, and no more at a
  * time than the cut lets them. More and more of them pass something, so that who cannot take all of it from some time
  * on cannot make up for it later. */
-static uint64_t entrances_time(struct tb_bound_state *s, const struct tb_bound_cut *cut)
+static uint64_t latencies_time(struct tb_bound_state *s, const struct tb_bound_cut *cut)
 {
     struct tb_bound_entrance *e = s->entrances;
     unsigned __int128 rate = 0, moved = (unsigned __int128)cut->bytes * PS_PER_S, time = TB_COST_NEVER;
-    for (uint32_t i = 0; i < s->entrance_count; i++)
-        e[i].latency = tb_cost_add(e[i].before, e[i].behind);
     qsort(e, s->entrance_count, sizeof *e, entrance_order);
     for (uint32_t i = 0; i < s->entrance_count && e[i].latency < time; i++) {
         unsigned __int128 more = e[i].rate;
@@ -364,12 +370,48 @@ static uint64_t entrances_time(struct tb_bound_state *s, const struct tb_bound_c
     return time > TB_COST_NEVER ? TB_COST_NEVER : (uint64_t)time;
 }
 
+/* The same if all ends at `end`, until when each cannot pass anything for some time. */
+static uint64_t time_until(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t end)
+{
+    for (uint32_t i = 0; i < s->entrance_count; i++) {
+        struct tb_bound_entrance *e = &s->entrances[i];
+        e->latency = tb_bound_windows_shut(&e->windows, end);
+    }
+    return latencies_time(s, cut);
+}
+
+/* The same, if possible closer than with the latency that each has at least: between that and what single ways take it
+ * grows shorter the later the end is, and the earliest end that is late enough for its own ones is the least time. */
+static uint64_t entrances_time(struct tb_bound_state *s, const struct tb_bound_cut *cut)
+{
+    bool several = false;
+    for (uint32_t i = 0; i < s->entrance_count; i++) {
+        struct tb_bound_entrance *e = &s->entrances[i];
+        e->latency = tb_cost_add(e->before, e->behind);
+        several = several || e->windows.count > 1;
+    }
+    uint64_t low = latencies_time(s, cut);
+    if (!s->thorough || !several || low == TB_COST_NEVER)
+        return low;
+    for (uint32_t i = 0; i < s->entrance_count; i++)
+        s->entrances[i].latency = tb_bound_windows_least(&s->entrances[i].windows);
+    uint64_t high = latencies_time(s, cut);
+    while (high != TB_COST_NEVER && low < high && high - low > low / PRECISE) {
+        uint64_t end = low + (high - low) / 2;
+        if (time_until(s, cut, end) > end)
+            low = end;
+        else
+            high = end;
+    }
+    return low;
+}
+
 /* All wires by which something passes the boundary, and from when on and until when. */
 static void entrances_find(struct tb_bound_state *s, const struct tb_bound_cut *cut)
 {
     s->search++;
     /* The first stands for ways that nothing limits. */
-    s->entrances[0] = (struct tb_bound_entrance){RATE_FAR, TB_COST_NEVER, TB_COST_NEVER, TB_COST_NEVER, 0};
+    s->entrances[0] = entrance_of(RATE_FAR);
     s->entrance_count = 1;
     s->spent = 0;
     cut_mark(s, cut);
@@ -395,6 +437,7 @@ static void entrances_part(struct tb_bound_state *s, const struct tb_bound_cut *
             continue;
         *early = *e;
         *(cut->in ? &early->before : &early->behind) = e->apart;
+        tb_bound_windows_narrow(&early->windows, cut->in);
         early->rate -= e->rate / cut->groups;
         e->rate = e->rate / cut->groups + 1;
         s->entrance_count++;

@@ -4,6 +4,7 @@
 #define TB_PLANNER_BOUND_STATE_H
 
 #include "planner/bound.h"
+#include "planner/bound_windows.h"
 
 #define TB_BOUND_SPOTS 256u /* of more nothing is found */
 
@@ -22,6 +23,7 @@ struct tb_bound_entrance {
     uint64_t before, behind; /* nothing can pass it so early, nor so shortly before the end */
     uint64_t apart;          /* the one of the two that is outside, of what goes by way of another group there */
     uint64_t latency;        /* both */
+    struct tb_bound_windows windows; /* by each way */
 };
 
 /* Of a wire: in which search it was counted, and as what. */

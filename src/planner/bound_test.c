@@ -237,6 +237,25 @@ static void nobody_gets_what_it_has(void **state)
     network_close(&n);
 }
 
+/* What c gets by way of b has left a long before what it gets straight from there: between the two the uplink of a is
+ * of no use to it. */
+static void early_and_late_by_hand(void **state)
+{
+    struct network n;
+    network_open(&n,
+                 "clusters:\n- {name: a, hosts: [a1, a2], " FAST ", uplink: {bandwidth: 1, latency: 2}}\n"
+                 "- {name: b, hosts: [b1, b2], " FAST ", uplink: {bandwidth: 100, latency: 1}}\n"
+                 "- {name: c, hosts: [c1, c2], " FAST ", uplink: {bandwidth: 100, latency: 20}}\n",
+                 NULL, 1);
+    const uint64_t m = 1024;
+    uint64_t wire = by_hand(&n, TB_ENDS_TCP, 0, m, 1) - by_hand(&n, TB_ENDS_TCP, 0, 0, 0);
+    uint64_t straight = way_by_hand(&n, 0, 4), around = way_by_hand(&n, 0, 2) + way_by_hand(&n, 2, 4);
+    uint64_t wanted = (wire + straight + around) / 2;
+    assert_true(wanted > 27500000000u && wanted < 29000000000u);
+    assert_near(bound_of(&n, TB_OPERATION_BCAST, m, 0), wanted);
+    network_close(&n);
+}
+
 /* A call without data ends at once; what its ranks do not know is taken for what is assumed. */
 static void nothing_by_hand(void **state)
 {
@@ -394,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_port_behind_links_by_hand),
         cmocka_unit_test(two_clusters_as_one_by_hand),
         cmocka_unit_test(nobody_gets_what_it_has),
+        cmocka_unit_test(early_and_late_by_hand),
         cmocka_unit_test(nothing_by_hand),
         cmocka_unit_test(nothing_is_faster),
         cmocka_unit_test(multicast_is_not_faster),
