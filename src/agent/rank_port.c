@@ -313,6 +313,7 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
         break;
     case TB_CONTROL_INITIALIZED:
         rank->initialized = true;
+        rank->finalized = false; /* sessions come and go */
         break;
     case TB_CONTROL_FINALIZED:
         rank->finalized = true;

@@ -287,7 +287,7 @@ uint64_t tb_multicast_port_deadline(const struct tb_multicast_port *port)
 
 bool tb_multicast_port_flush(struct tb_multicast_port *port)
 {
-    if (!tb_multicast_keeps(port->protocol))
+    if (!tb_multicast_is_needed(port->protocol))
         return true;
     if (!port->flushing)
         tb_multicast_flush(port->protocol);

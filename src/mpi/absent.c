@@ -1,4 +1,4 @@
-/* Handles of objects that cannot be made in this version: windows, files and sessions. There are only the null ones,
+/* Handles of objects that cannot be made in this version: windows and files. There are only the null ones,
  * and programs and bindings of other languages convert those at any time. */
 #include "mpi/binding_decls.h"
 #include "mpi/handle.h"
@@ -27,14 +27,4 @@ int tb_mpi_File_toint(MPI_File file)
 MPI_File tb_mpi_File_fromint(int file)
 {
     return fixed(file, MPI_FILE_NULL);
-}
-
-int tb_mpi_Session_toint(MPI_Session session)
-{
-    return tb_handle_to_int(session);
-}
-
-MPI_Session tb_mpi_Session_fromint(int session)
-{
-    return fixed(session, MPI_SESSION_NULL);
 }

@@ -264,7 +264,7 @@ int tb_comm_settle_parts(struct tb_comm *parent, int error, struct tb_comm **mad
  */
 int tb_world_settle(void)
 {
-    struct tb_comm *world = tb_self.world;
+    struct tb_comm *world = tb_self.everyone;
     if (!world->unsettled)
         return TB_OK;
     world->unsettled = false;

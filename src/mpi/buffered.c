@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "mpi/binding_decls.h"
 #include "mpi/point.h"
 
 #define AUTOMATIC_LIMIT (UINT64_C(1) << 32) /* bytes that MPI_BUFFER_AUTOMATIC may take */
@@ -145,10 +144,18 @@ static struct tb_segment *find_room(struct tb_bsend *bsend, uint64_t data, struc
     return s;
 }
 
+/* The buffer of the communicator, else of its session, else of the process. */
+static struct tb_bsend *bsend_for(const struct tb_comm *comm)
+{
+    if (comm->bsend != NULL)
+        return comm->bsend;
+    return comm->session != NULL && comm->session->bsend != NULL ? comm->session->bsend : tb_self.bsend;
+}
+
 int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t to, uint64_t match,
                   struct tb_pending *holder, const char *call)
 {
-    struct tb_bsend *bsend = comm->bsend != NULL ? comm->bsend : tb_self.bsend;
+    struct tb_bsend *bsend = bsend_for(comm);
     if (bsend == NULL)
         return tb_raise(comm, MPI_ERR_BUFFER, call, "no buffer is attached; see MPI_Buffer_attach");
     if (holder == NULL && tb_send_now(comm->channel, buffer, to, match, TB_MODE_STANDARD) == TB_OK)
@@ -195,23 +202,46 @@ static bool bsend_empty(void *context)
     return tb_bsend_flushed(context, UINT64_MAX);
 }
 
-static void bsend_flush(struct tb_bsend *bsend)
+void tb_bsend_flush(struct tb_bsend *bsend)
 {
     if (bsend != NULL && !bsend_empty(bsend))
         tb_engine_wait_in(tb_self.engine, bsend_empty, bsend, "MPI_Buffer_flush or MPI_Buffer_detach");
 }
 
-static struct tb_bsend **bsend_place(struct tb_comm *comm)
+struct tb_bsend *tb_bsend_new(void *base, int64_t size, bool automatic)
 {
-    return comm != NULL ? &comm->bsend : &tb_self.bsend;
+    struct tb_bsend *bsend = calloc(1, sizeof *bsend);
+    if (bsend == NULL)
+        return NULL;
+    bsend->base = base;
+    bsend->size = size;
+    bsend->automatic = automatic;
+    bsend->references = 1;
+    tb_list_init(&bsend->segments);
+    return bsend;
 }
 
-void tb_bsend_close(struct tb_comm *comm)
+uint64_t tb_bsend_hold(struct tb_bsend *bsend)
 {
-    struct tb_bsend **place = bsend_place(comm), *bsend = *place;
+    tb_self_lock();
+    bsend->references++;
+    uint64_t serial = bsend->serial;
+    tb_self_unlock();
+    return serial;
+}
+
+void *tb_bsend_memory(const struct tb_bsend *bsend, MPI_Count *size)
+{
+    *size = bsend->size;
+    return bsend->base;
+}
+
+void tb_bsend_close(struct tb_bsend **place)
+{
+    struct tb_bsend *bsend = *place;
     if (bsend == NULL)
         return;
-    bsend_flush(bsend);
+    tb_bsend_flush(bsend);
     tb_self_lock();
     forget_gone(bsend, FORGET_ALL);
     *place = NULL;
@@ -226,120 +256,4 @@ void tb_bsend_release(struct tb_bsend *bsend)
     tb_self_unlock();
     if (last)
         free(bsend);
-}
-
-/* ---- attaching --------------------------------------------------------------------------------------------------- */
-
-static int attach(const char *call, struct tb_comm *comm, void *buffer, MPI_Count size, int position)
-{
-    struct tb_bsend **place = bsend_place(comm);
-    bool automatic = buffer == MPI_BUFFER_AUTOMATIC;
-    if (*place != NULL)
-        return tb_raise_argument(comm, MPI_ERR_BUFFER, call, position, "buffer", "another buffer is attached already");
-    if (size < 0 && !automatic)
-        return tb_raise_argument(comm, MPI_ERR_ARG, call, position + 1, "size", "%lld is negative", (long long)size);
-    if (buffer == NULL && size > 0)
-        return tb_raise_argument(comm, MPI_ERR_BUFFER, call, position, "buffer", "the address is null");
-    struct tb_bsend *bsend = calloc(1, sizeof *bsend);
-    if (bsend == NULL)
-        return tb_raise(comm, MPI_ERR_NO_MEM, call, "out of memory");
-    bsend->base = buffer;
-    bsend->size = automatic ? 0 : size;
-    bsend->automatic = automatic;
-    bsend->references = 1;
-    tb_list_init(&bsend->segments);
-    *place = bsend;
-    return MPI_SUCCESS;
-}
-
-static int detach(const char *call, struct tb_comm *comm, void *buffer_addr, MPI_Count *size, int position)
-{
-    struct tb_bsend *bsend = *bsend_place(comm);
-    if (buffer_addr == NULL || size == NULL)
-        return tb_raise_null(comm, call, buffer_addr == NULL ? position : position + 1,
-                             buffer_addr == NULL ? "buffer_addr" : "size");
-    if (bsend == NULL)
-        return tb_raise(comm, MPI_ERR_BUFFER, call, "no buffer is attached");
-    *(void **)buffer_addr = bsend->base;
-    *size = bsend->size;
-    tb_bsend_close(comm);
-    return MPI_SUCCESS;
-}
-
-/* Completes when all messages that are in the buffer now have left. */
-static int iflush(const char *call, struct tb_comm *comm, MPI_Request *request, int position)
-{
-    if (request == NULL)
-        return tb_raise_null(comm, call, position, "request");
-    struct tb_pending *p = tb_pending_new(TB_PENDING_FLUSH, comm);
-    if (p == NULL)
-        return tb_raise_below(comm, TB_ERR_MEMORY, call);
-    tb_pending_set_done(p, true);
-    tb_self_lock();
-    struct tb_bsend *bsend = *bsend_place(comm);
-    p->flush.bsend = bsend;
-    p->flush.serial = bsend != NULL ? bsend->serial : 0;
-    if (bsend != NULL)
-        bsend->references++;
-    tb_self_unlock();
-    *request = tb_pending_handle(p);
-    return MPI_SUCCESS;
-}
-
-int tb_mpi_Buffer_attach(void *buffer, MPI_Count size)
-{
-    tb_require_active("MPI_Buffer_attach");
-    return attach("MPI_Buffer_attach", NULL, buffer, size, 1);
-}
-
-int tb_mpi_Buffer_detach(void *buffer_addr, MPI_Count *size)
-{
-    tb_require_active("MPI_Buffer_detach");
-    return detach("MPI_Buffer_detach", NULL, buffer_addr, size, 1);
-}
-
-int tb_mpi_Buffer_flush(void)
-{
-    tb_require_active("MPI_Buffer_flush");
-    bsend_flush(tb_self.bsend);
-    return MPI_SUCCESS;
-}
-
-int tb_mpi_Buffer_iflush(MPI_Request *request)
-{
-    tb_require_active("MPI_Buffer_iflush");
-    return iflush("MPI_Buffer_iflush", NULL, request, 1);
-}
-
-int tb_mpi_Comm_attach_buffer(MPI_Comm comm, void *buffer, MPI_Count size)
-{
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm("MPI_Comm_attach_buffer", 1, "comm", comm);
-    return attach("MPI_Comm_attach_buffer", c, buffer, size, 2);
-}
-
-int tb_mpi_Comm_detach_buffer(MPI_Comm comm, void *buffer_addr, MPI_Count *size)
-{
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm("MPI_Comm_detach_buffer", 1, "comm", comm);
-    return detach("MPI_Comm_detach_buffer", c, buffer_addr, size, 2);
-}
-
-int tb_mpi_Comm_flush_buffer(MPI_Comm comm)
-{
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm("MPI_Comm_flush_buffer", 1, "comm", comm);
-    bsend_flush(c->bsend);
-    return MPI_SUCCESS;
-}
-
-int tb_mpi_Comm_iflush_buffer(MPI_Comm comm, MPI_Request *request)
-{
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm("MPI_Comm_iflush_buffer", 1, "comm", comm);
-    return iflush("MPI_Comm_iflush_buffer", c, request, 2);
 }

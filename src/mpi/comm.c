@@ -131,21 +131,21 @@ int tb_comm_open_predefined(void)
     if (procs == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator");
     procs[0] = job->self.index;
-    int error = open_one(MPI_COMM_SELF, "MPI_COMM_SELF", self, 1, 0, procs, &tb_self.self);
+    int error = open_one(MPI_COMM_SELF, "MPI_COMM_SELF", self, 1, 0, procs, &tb_self.alone);
     if (error < 0)
         return error;
     tb_engine_claim(tb_self.engine, world, true);
-    error = open_one(MPI_COMM_WORLD, "MPI_COMM_WORLD", world, job->size, job->self.index, NULL, &tb_self.world);
+    error = open_one(MPI_COMM_WORLD, "MPI_COMM_WORLD", world, job->size, job->self.index, NULL, &tb_self.everyone);
     return error == TB_OK ? tb_world_settle() : error;
 }
 
 void tb_comm_close_predefined(void)
 {
-    if (tb_self.world != NULL)
-        tb_comm_release(tb_self.world);
-    if (tb_self.self != NULL)
-        tb_comm_release(tb_self.self);
-    tb_self.world = tb_self.self = NULL;
+    if (tb_self.everyone != NULL)
+        tb_comm_release(tb_self.everyone);
+    if (tb_self.alone != NULL)
+        tb_comm_release(tb_self.alone);
+    tb_self.everyone = tb_self.alone = NULL;
 }
 
 static bool same_procs(const uint32_t *a, const uint32_t *b, uint32_t count)
@@ -179,6 +179,7 @@ static struct tb_comm *comm_take(const struct tb_comm *parent, bool inter)
     if (inter)
         comm->local->side = true;
     comm->errhandler = tb_errhandler_hold(parent->errhandler);
+    comm->session = tb_session_hold(parent->session);
     return comm;
 }
 
@@ -203,6 +204,7 @@ int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struc
     if (shape->inter) {
         comm_begin(comm->local, shape->size, shape->rank, shape->procs);
         comm->local->errhandler = &tb_errhandler_fatal;
+        comm->local->session = tb_session_hold(parent->session);
         comm->inter = true;
         comm->first = shape->first;
         comm->procs = compact(shape->remote_size, shape->remote_procs);
@@ -248,6 +250,7 @@ void tb_comm_destroy(struct tb_comm *comm)
         tb_planner_close(comm->planner);
     tb_group_shape_release(comm->shape);
     tb_errhandler_release(comm->errhandler);
+    tb_session_release(comm->session);
     tb_topo_release(comm->topo);
     free(comm->neighbours);
     free(comm->levels);
@@ -288,7 +291,7 @@ static int comm_give_up(const char *call, MPI_Comm *comm)
     int code = tb_attributes_delete(&bearer);
     if (code != MPI_SUCCESS)
         return tb_raise_code(c, code);
-    tb_bsend_close(c);
+    tb_bsend_close(&c->bsend);
     tb_comm_invalidate(c); /* requests in flight keep it */
     tb_comm_release(c);
     *comm = MPI_COMM_NULL;

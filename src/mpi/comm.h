@@ -7,6 +7,7 @@
 #include "mpi/attribute.h"
 #include "mpi/error.h"
 #include "mpi/self.h"
+#include "mpi/session.h"
 #include "planner/planner.h"
 
 struct tb_bsend;
@@ -30,8 +31,9 @@ struct tb_comm {
     bool side;             /* it is such a one: its ranks have messages alone, no driver of composite steps */
     bool first;            /* of an intercommunicator: this group is the one that decides where one must */
     struct tb_errhandler *errhandler;
-    uint32_t references; /* the handle and the requests in flight */
-    MPI_Comm predefined; /* MPI_COMM_WORLD, MPI_COMM_SELF, or NULL */
+    struct tb_session *session; /* from which it comes; NULL: from MPI_COMM_WORLD. Held */
+    uint32_t references;        /* the handle and the requests in flight */
+    MPI_Comm predefined;        /* MPI_COMM_WORLD, MPI_COMM_SELF, or NULL */
     uint64_t context;
     const struct tb_group_shape *shape; /* plan.c: where its ranks are, those of both groups; NULL until needed */
     struct tb_planner *planner;         /* made at the first collective call */
@@ -63,7 +65,7 @@ static inline struct tb_comm *tb_comm_find(MPI_Comm handle)
         return tb_self.world;
     if (handle == MPI_COMM_SELF)
         return tb_self.self;
-    if (__builtin_expect(tb_self.world == NULL, 0))
+    if (!tb_self_active())
         return NULL;
     return tb_table_find(&tb_self.tables[TB_OBJECT_COMM], TB_OBJECT_COMM, sizeof(struct tb_comm), handle);
 }

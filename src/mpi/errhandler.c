@@ -1,5 +1,4 @@
-/* Error handlers of communicators (MPI-5.0, 9.3). */
-#include "mpi/comm.h"
+/* Error handlers (MPI-5.0, 9.3): making and freeing those of each kind. */
 #include "mpi/error.h"
 #include "mpi/binding_decls.h"
 
@@ -19,6 +18,13 @@ static struct tb_errhandler *errhandler_find(MPI_Errhandler handle)
                          handle);
 }
 
+struct tb_errhandler *tb_errhandler_find(MPI_Errhandler handle, enum tb_errhandler_kind kind)
+{
+    struct tb_errhandler *found = errhandler_find(handle);
+    bool fits = found != NULL && (found->kind == TB_ERRHANDLER_PREDEFINED || found->kind == kind);
+    return fits ? found : NULL;
+}
+
 struct tb_errhandler *tb_errhandler_hold(struct tb_errhandler *handler)
 {
     if (handler->kind != TB_ERRHANDLER_PREDEFINED)
@@ -32,57 +38,111 @@ void tb_errhandler_release(struct tb_errhandler *handler)
         tb_handle_give(TB_OBJECT_ERRHANDLER, handler);
 }
 
-static int raise_errhandler(struct tb_comm *comm, const char *call, int position, MPI_Errhandler handle)
+void tb_errhandler_replace(struct tb_errhandler **place, struct tb_errhandler *handler)
 {
-    const char *what = "this is no handle of an error handler, or it has been freed";
-    if (handle == MPI_ERRHANDLER_NULL)
-        what = "it is MPI_ERRHANDLER_NULL";
-    return tb_raise_argument(comm, MPI_ERR_ERRHANDLER, call, position, "errhandler", "%s", what);
+    tb_errhandler_hold(handler);
+    tb_errhandler_release(__atomic_exchange_n(place, handler, __ATOMIC_ACQ_REL));
+}
+
+void tb_errhandler_call(const struct tb_errhandler *handler, void *object, int *code)
+{
+    switch (handler->kind) {
+    case TB_ERRHANDLER_COMM:
+        handler->function.comm(object, code);
+        break;
+    case TB_ERRHANDLER_WIN:
+        handler->function.win(object, code);
+        break;
+    case TB_ERRHANDLER_FILE:
+        handler->function.file(object, code);
+        break;
+    case TB_ERRHANDLER_SESSION:
+        handler->function.session(object, code);
+        break;
+    default:
+        break;
+    }
+}
+
+int tb_errhandler_wrong(const char *call, int position, MPI_Errhandler handle, enum tb_errhandler_kind kind)
+{
+    static const char *const makers[] = {
+        [TB_ERRHANDLER_COMM] = "MPI_Comm_create_errhandler",
+        [TB_ERRHANDLER_WIN] = "MPI_Win_create_errhandler",
+        [TB_ERRHANDLER_FILE] = "MPI_File_create_errhandler",
+        [TB_ERRHANDLER_SESSION] = "MPI_Session_create_errhandler",
+    };
+    const struct tb_errhandler *found = errhandler_find(handle);
+    if (found != NULL)
+        return tb_error_code(MPI_ERR_ERRHANDLER, call,
+                             "argument %d (errhandler): it was made by %s, and one of %s is needed", position,
+                             makers[found->kind], makers[kind]);
+    return tb_error_code(MPI_ERR_ERRHANDLER, call, "argument %d (errhandler): %s", position,
+                         handle == MPI_ERRHANDLER_NULL ? "it is MPI_ERRHANDLER_NULL"
+                                                       : "this is no handle of an error handler, or it has been freed");
+}
+
+/* A new one, whose function the caller sets; NULL: an error was raised. */
+static struct tb_errhandler *errhandler_new(const char *call, enum tb_errhandler_kind kind, bool has_function,
+                                            const char *name, MPI_Errhandler *errhandler, int *code)
+{
+    if (!has_function || errhandler == NULL) {
+        *code = tb_raise_argument(NULL, MPI_ERR_ARG, call, has_function ? 2 : 1, has_function ? "errhandler" : name,
+                                  "the pointer is null");
+        return NULL;
+    }
+    struct tb_errhandler *handler = tb_handle_take(TB_OBJECT_ERRHANDLER, sizeof *handler);
+    if (handler == NULL) {
+        *code = tb_raise_below(NULL, TB_ERR_MEMORY, call);
+        return NULL;
+    }
+    handler->kind = kind;
+    handler->references = 1;
+    handler->handle = (MPI_Errhandler)(uintptr_t)handler->head.value;
+    *errhandler = handler->handle;
+    *code = MPI_SUCCESS;
+    return handler;
 }
 
 int tb_mpi_Comm_create_errhandler(MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler *errhandler)
 {
-    static const char call[] = "MPI_Comm_create_errhandler";
-    if (comm_errhandler_fn == NULL || errhandler == NULL)
-        return tb_raise_argument(NULL, MPI_ERR_ARG, call, comm_errhandler_fn == NULL ? 1 : 2,
-                                 comm_errhandler_fn == NULL ? "comm_errhandler_fn" : "errhandler",
-                                 "the pointer is null");
-    struct tb_errhandler *handler = tb_handle_take(TB_OBJECT_ERRHANDLER, sizeof *handler);
-    if (handler == NULL)
-        return tb_raise_below(NULL, TB_ERR_MEMORY, call);
-    handler->kind = TB_ERRHANDLER_COMM;
-    handler->references = 1;
-    handler->function = comm_errhandler_fn;
-    handler->handle = (MPI_Errhandler)(uintptr_t)handler->head.value;
-    *errhandler = handler->handle;
-    return MPI_SUCCESS;
+    int code;
+    struct tb_errhandler *made = errhandler_new("MPI_Comm_create_errhandler", TB_ERRHANDLER_COMM,
+                                                comm_errhandler_fn != NULL, "comm_errhandler_fn", errhandler, &code);
+    if (made != NULL)
+        made->function.comm = comm_errhandler_fn;
+    return code;
 }
 
-int tb_mpi_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler errhandler)
+int tb_mpi_Win_create_errhandler(MPI_Win_errhandler_function *win_errhandler_fn, MPI_Errhandler *errhandler)
 {
-    static const char call[] = "MPI_Comm_set_errhandler";
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm(call, 1, "comm", comm);
-    struct tb_errhandler *handler = errhandler_find(errhandler);
-    if (handler == NULL)
-        return raise_errhandler(c, call, 2, errhandler);
-    tb_errhandler_hold(handler);
-    struct tb_errhandler *old = __atomic_exchange_n(&c->errhandler, handler, __ATOMIC_ACQ_REL);
-    tb_errhandler_release(old);
-    return MPI_SUCCESS;
+    int code;
+    struct tb_errhandler *made = errhandler_new("MPI_Win_create_errhandler", TB_ERRHANDLER_WIN,
+                                                win_errhandler_fn != NULL, "win_errhandler_fn", errhandler, &code);
+    if (made != NULL)
+        made->function.win = win_errhandler_fn;
+    return code;
 }
 
-int tb_mpi_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler *errhandler)
+int tb_mpi_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn, MPI_Errhandler *errhandler)
 {
-    static const char call[] = "MPI_Comm_get_errhandler";
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm(call, 1, "comm", comm);
-    if (errhandler == NULL)
-        return tb_raise_null(c, call, 2, "errhandler");
-    *errhandler = tb_errhandler_hold(c->errhandler)->handle;
-    return MPI_SUCCESS;
+    int code;
+    struct tb_errhandler *made = errhandler_new("MPI_File_create_errhandler", TB_ERRHANDLER_FILE,
+                                                file_errhandler_fn != NULL, "file_errhandler_fn", errhandler, &code);
+    if (made != NULL)
+        made->function.file = file_errhandler_fn;
+    return code;
+}
+
+int tb_mpi_Session_create_errhandler(MPI_Session_errhandler_function *session_errhandler_fn, MPI_Errhandler *errhandler)
+{
+    int code;
+    struct tb_errhandler *made =
+        errhandler_new("MPI_Session_create_errhandler", TB_ERRHANDLER_SESSION, session_errhandler_fn != NULL,
+                       "session_errhandler_fn", errhandler, &code);
+    if (made != NULL)
+        made->function.session = session_errhandler_fn;
+    return code;
 }
 
 int tb_mpi_Errhandler_free(MPI_Errhandler *errhandler)
@@ -92,21 +152,9 @@ int tb_mpi_Errhandler_free(MPI_Errhandler *errhandler)
         return tb_raise_argument(NULL, MPI_ERR_ARG, call, 1, "errhandler", "the pointer is null");
     struct tb_errhandler *handler = errhandler_find(*errhandler);
     if (handler == NULL)
-        return raise_errhandler(NULL, call, 1, *errhandler);
+        return tb_raise_code(NULL, tb_errhandler_wrong(call, 1, *errhandler, TB_ERRHANDLER_PREDEFINED));
     tb_errhandler_release(handler);
     *errhandler = MPI_ERRHANDLER_NULL;
-    return MPI_SUCCESS;
-}
-
-int tb_mpi_Comm_call_errhandler(MPI_Comm comm, int errorcode)
-{
-    static const char call[] = "MPI_Comm_call_errhandler";
-    struct tb_comm *c = tb_comm_find(comm);
-    if (c == NULL)
-        return tb_raise_comm(call, 1, "comm", comm);
-    if (tb_error_class(errorcode) == MPI_ERR_UNKNOWN && errorcode != MPI_ERR_UNKNOWN)
-        return tb_raise_argument(c, MPI_ERR_ARG, call, 2, "errorcode", "%d is no error code", errorcode);
-    tb_raise_code(c, errorcode);
     return MPI_SUCCESS;
 }
 

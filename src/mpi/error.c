@@ -316,15 +316,15 @@ _Noreturn void tb_error_fatal(int code)
     tb_job_abort(&tb_self.job, status, reason_of(code), text);
 }
 
-_Noreturn void tb_error_fatal_last(int code)
+_Noreturn void tb_error_fatal_last(int code, const char *call)
 {
     char text[MPI_MAX_ERROR_STRING];
     const char *first = tb_self.errors != NULL ? tb_self.errors->first : "";
     tb_error_text(code, text);
     const char *bare = strstr(text, ": ");
     if (first[0] != 0 && bare != NULL)
-        code = tb_error_code(tb_error_class(code), "MPI_Finalize",
-                             "%.300s; before that this rank was given an error: %s", bare + 2, first);
+        code = tb_error_code(tb_error_class(code), call, "%.300s; before that this rank was given an error: %s",
+                             bare + 2, first);
     tb_error_fatal(code);
 }
 
@@ -342,6 +342,17 @@ static int give_back(int code)
     return code;
 }
 
+int tb_raise_to(struct tb_errhandler *handler, void *object, int code)
+{
+    int copy = code;
+    if (handler == &tb_errhandler_return)
+        return give_back(code);
+    if (handler->kind == TB_ERRHANDLER_PREDEFINED)
+        tb_error_fatal(code);
+    tb_errhandler_call(handler, object, &copy);
+    return give_back(code);
+}
+
 int tb_raise_code(struct tb_comm *comm, int code)
 {
     bool given = comm != NULL;
@@ -352,15 +363,8 @@ int tb_raise_code(struct tb_comm *comm, int code)
     /* Before MPI 4.0 such errors went to MPI_COMM_WORLD, and programs that set its handler still expect that. */
     if (!given && comm->errhandler == &tb_errhandler_fatal)
         comm = tb_self.world;
-    struct tb_errhandler *handler = comm->errhandler;
-    if (handler == &tb_errhandler_return)
-        return give_back(code);
-    if (handler->kind == TB_ERRHANDLER_PREDEFINED)
-        tb_error_fatal(code);
     MPI_Comm handle = tb_comm_handle(comm);
-    int copy = code;
-    handler->function(&handle, &copy);
-    return give_back(code);
+    return tb_raise_to(comm->errhandler, &handle, code);
 }
 
 int tb_raise(struct tb_comm *comm, int class, const char *call, const char *format, ...)
@@ -391,12 +395,24 @@ int tb_raise_below(struct tb_comm *comm, int error, const char *call)
 void tb_require_active_slow(const char *call)
 {
     const char *why = "MPI_Init has not been called yet";
-    if (tb_self.state == TB_STATE_AFTER)
+    if (tb_self.model == TB_WORLD_AFTER)
         why = "MPI_Finalize has been called already";
+    else if (tb_self.state == TB_STATE_RESTING)
+        why = "MPI_Init has not been called, and no session is left";
     if (tb_self.state == TB_STATE_FORKED)
         why = "this process was forked by a process of the job and cannot use MPI";
     if (tb_self.state != TB_STATE_ACTIVE)
         tb_error_fatal(tb_error_code(MPI_ERR_OTHER, call, "%s", why));
+}
+
+void tb_require_world(const char *call)
+{
+    tb_require_active(call);
+    if (tb_self.model != TB_WORLD_ACTIVE)
+        tb_error_fatal(tb_error_code(MPI_ERR_OTHER, call, "%s",
+                                     tb_self.model == TB_WORLD_AFTER
+                                         ? "MPI_Finalize has been called already"
+                                         : "MPI_Init has not been called, and a session is not enough for this"));
 }
 
 int tb_raise_comm(const char *call, int position, const char *name, MPI_Comm comm)
@@ -405,6 +421,9 @@ int tb_raise_comm(const char *call, int position, const char *name, MPI_Comm com
     const char *what = "this is no handle of a communicator";
     if (comm == MPI_COMM_NULL)
         what = "it is MPI_COMM_NULL";
+    else if (comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF)
+        what = tb_self.model == TB_WORLD_AFTER ? "MPI_Finalize has been called already"
+                                               : "without MPI_Init there is none; make one from a group of the session";
     else if ((uint64_t)(uintptr_t)comm >> 56 == TB_OBJECT_COMM)
         what = "the communicator has been freed";
     return tb_raise_argument(NULL, MPI_ERR_COMM, call, position, name, "%s", what);

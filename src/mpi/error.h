@@ -17,6 +17,8 @@
 #define TB_ERROR_TOLD        (1 << 30)
 #define TB_ERROR_STORIES     64
 
+struct tb_errhandler;
+
 /* Raises an error of `class` in `call`: tells its story, calls the error handler of `comm` (NULL: of the process, which
  * is that of MPI_COMM_SELF, or of MPI_COMM_WORLD as long as the former is the default) and returns the code, unless the
  * handler ends the job. */
@@ -40,6 +42,9 @@ static inline void tb_require_active(const char *call)
         tb_require_active_slow(call);
 }
 
+/* The same when the world model is not active: sessions are not enough for these calls. */
+void tb_require_world(const char *call);
+
 /* Makes a code with a story, without raising it. */
 int tb_error_code(int class, const char *call, const char *format, ...) __attribute__((format(printf, 3, 4), cold));
 /* The same for an error of a layer below, whose story is in tb_error. */
@@ -49,6 +54,9 @@ int tb_error_code_below(int error, const char *call) __attribute__((cold));
 void tb_error_add_detail(int code, const char *call, const char *detail) __attribute__((cold));
 /* Calls the error handler with a code that was made before; returns the code. */
 int tb_raise_code(struct tb_comm *comm, int code) __attribute__((cold));
+/* The same for an error handler that is not that of a communicator. The program's function is given `object`, the
+ * address of a handle of the handler's kind. */
+int tb_raise_to(struct tb_errhandler *handler, void *object, int code) __attribute__((cold));
 /* The class that fits an error of the layers below. */
 int tb_error_class_of(int error);
 int tb_error_class(int code); /* of a code; MPI_ERR_UNKNOWN if there is none */
@@ -60,24 +68,44 @@ int tb_error_last_used(void);
 void tb_error_flush_output(void) __attribute__((cold));
 /* Ends the job with the code's text, which the launcher shows; or the process, where there is no job to end. */
 _Noreturn void tb_error_fatal(int code) __attribute__((cold));
-/* The same in MPI_Finalize, whatever the error handler: nobody can act on it any more. The cause may be an earlier
- * error that the program was given back and went on from, so the text tells the first one, too. */
-_Noreturn void tb_error_fatal_last(int code) __attribute__((cold));
+/* The same in a call that ends MPI, whatever the error handler: nobody can act on it any more. The cause may be an
+ * earlier error that the program was given back and went on from, so the text tells the first one, too. */
+_Noreturn void tb_error_fatal_last(int code, const char *call) __attribute__((cold));
 
 /* ---- error handlers ---------------------------------------------------------------------------------------------- */
 
-enum tb_errhandler_kind { TB_ERRHANDLER_PREDEFINED, TB_ERRHANDLER_COMM };
+enum tb_errhandler_kind {
+    TB_ERRHANDLER_PREDEFINED,
+    TB_ERRHANDLER_COMM,
+    TB_ERRHANDLER_WIN,
+    TB_ERRHANDLER_FILE,
+    TB_ERRHANDLER_SESSION
+};
 
 struct tb_errhandler {
     struct tb_handle head;
     enum tb_errhandler_kind kind;
-    uint32_t references; /* handles given out and communicators that use it */
+    uint32_t references; /* handles given out and objects that use it */
     MPI_Errhandler handle;
-    MPI_Comm_errhandler_function *function;
+    union {
+        MPI_Comm_errhandler_function *comm;
+        MPI_Win_errhandler_function *win;
+        MPI_File_errhandler_function *file;
+        MPI_Session_errhandler_function *session;
+    } function;
 };
 
 extern struct tb_errhandler tb_errhandler_fatal, tb_errhandler_abort, tb_errhandler_return;
 
+/* The error handler of a handle, if it is predefined or of that kind; else NULL. */
+struct tb_errhandler *tb_errhandler_find(MPI_Errhandler handle, enum tb_errhandler_kind kind);
+/* The code for a handle, argument `position`, that is none; not raised yet. */
+int tb_errhandler_wrong(const char *call, int position, MPI_Errhandler handle, enum tb_errhandler_kind kind)
+    __attribute__((cold));
+/* Puts another one into the place of one, which is let go. */
+void tb_errhandler_replace(struct tb_errhandler **place, struct tb_errhandler *handler);
+/* Calls the program's function. */
+void tb_errhandler_call(const struct tb_errhandler *handler, void *object, int *code);
 struct tb_errhandler *tb_errhandler_hold(struct tb_errhandler *handler);
 void tb_errhandler_release(struct tb_errhandler *handler);
 

@@ -24,8 +24,7 @@ int tb_raise_group(struct tb_comm *comm, const char *call, int position, const c
     return tb_raise_argument(comm, MPI_ERR_GROUP, call, position, name, "%s", what);
 }
 
-/* A group with room for `size` processes; NULL: no memory. The caller fills procs, and may lower size. */
-static struct tb_group *group_new(uint32_t size)
+struct tb_group *tb_group_new(uint32_t size, struct tb_session *session)
 {
     struct tb_group *group = tb_handle_take(TB_OBJECT_GROUP, sizeof *group);
     if (group == NULL)
@@ -36,17 +35,18 @@ static struct tb_group *group_new(uint32_t size)
         return NULL;
     }
     group->size = size;
+    group->session = tb_session_hold(session);
     return group;
 }
 
 static void group_give(struct tb_group *group)
 {
     free(group->procs);
+    tb_session_release(group->session);
     tb_handle_give(TB_OBJECT_GROUP, group);
 }
 
-/* The handle of a group that was just made: an empty one is MPI_GROUP_EMPTY. */
-static MPI_Group group_publish(struct tb_group *group)
+MPI_Group tb_group_publish(struct tb_group *group)
 {
     if (group->size > 0)
         return (MPI_Group)(uintptr_t)group->head.value;
@@ -73,12 +73,12 @@ static int group_rank(const struct tb_group *group, uint32_t proc)
 /* The group of an intracommunicator. */
 static int group_of(const char *call, const struct tb_comm *c, MPI_Group *group)
 {
-    struct tb_group *made = group_new(c->peers);
+    struct tb_group *made = tb_group_new(c->peers, c->session);
     if (made == NULL)
         return out_of_memory(call);
     for (uint32_t i = 0; i < c->peers; i++)
         made->procs[i] = tb_comm_proc(c, i);
-    *group = group_publish(made);
+    *group = tb_group_publish(made);
     return MPI_SUCCESS;
 }
 
@@ -231,7 +231,7 @@ static int combine(const char *call, enum set set, MPI_Group group1, MPI_Group g
                          : tb_raise_group(NULL, call, 2, "group2", group2);
     if (newgroup == NULL)
         return tb_raise_null(NULL, call, 3, "newgroup");
-    struct tb_group *made = group_new(a->size + b->size);
+    struct tb_group *made = tb_group_new(a->size + b->size, a->session != NULL ? a->session : b->session);
     if (made == NULL)
         return out_of_memory(call);
     made->size = 0;
@@ -241,7 +241,7 @@ static int combine(const char *call, enum set set, MPI_Group group1, MPI_Group g
     } else {
         append_filtered(made, a, b, set == SET_INTERSECTION);
     }
-    *newgroup = group_publish(made);
+    *newgroup = tb_group_publish(made);
     return MPI_SUCCESS;
 }
 
@@ -278,7 +278,7 @@ static int select_ranks(const char *call, const struct tb_group *g, int64_t n, i
                         MPI_Group *newgroup)
 {
     bool *chosen = calloc(g->size > 0 ? g->size : 1, sizeof *chosen);
-    struct tb_group *made = chosen != NULL ? group_new(g->size) : NULL;
+    struct tb_group *made = chosen != NULL ? tb_group_new(g->size, g->session) : NULL;
     int code = made != NULL ? mark_ranks(call, g, n, ranks, chosen) : out_of_memory(call);
     if (made == NULL || code != MPI_SUCCESS) {
         if (made != NULL)
@@ -291,7 +291,7 @@ static int select_ranks(const char *call, const struct tb_group *g, int64_t n, i
     for (uint32_t i = 0; !listed && i < g->size; i++)
         if (!chosen[i])
             made->procs[made->size++] = g->procs[i];
-    *newgroup = group_publish(made);
+    *newgroup = tb_group_publish(made);
 out:
     free(chosen);
     free(ranks);

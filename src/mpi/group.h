@@ -8,8 +8,14 @@
 struct tb_group {
     struct tb_handle head;
     uint32_t size;
-    uint32_t *procs; /* job index of each rank */
+    uint32_t *procs;            /* job index of each rank */
+    struct tb_session *session; /* from which it comes; NULL: from MPI_COMM_WORLD, in the end. Held */
 };
+
+/* A group with room for `size` processes; NULL: no memory. The caller fills procs, and may lower size. */
+struct tb_group *tb_group_new(uint32_t size, struct tb_session *session);
+/* The handle of a group that was just made: an empty one is MPI_GROUP_EMPTY. */
+MPI_Group tb_group_publish(struct tb_group *group);
 
 struct tb_group *tb_group_find(MPI_Group handle); /* NULL if there is none; MPI_GROUP_EMPTY is a group */
 /* The handle of a group, argument `position`, is not one: says why. On the communicator's error handler, or NULL. */

@@ -33,7 +33,7 @@ static struct tb_handle *table_grow(struct tb_table *table, size_t size)
 /* Whether threads may make and free objects of this kind at any level of threads. */
 static inline bool kind_anytime(enum tb_object kind)
 {
-    return __builtin_expect(kind == TB_OBJECT_INFO || kind == TB_OBJECT_ERRHANDLER, 0);
+    return __builtin_expect(kind == TB_OBJECT_INFO || kind == TB_OBJECT_ERRHANDLER || kind == TB_OBJECT_SESSION, 0);
 }
 
 static inline void table_lock(enum tb_object kind)

@@ -7,9 +7,9 @@
  * The index is also what the integer conversions (MPI_Comm_toint...) return.
  *
  * A table owns the memory of its objects, in chunks that never move or go away, so lookups need no lock. Taking and
- * giving back is serialised when the process is threaded, and always for info objects and error handlers, which threads
- * may make and free at any level of threads (MPI-5.0, 12.4.1); using an object while another thread frees it is the
- * user's error. A table that is all zero is empty and ready for use. */
+ * giving back is serialised when the process is threaded, and always for info objects, error handlers and sessions,
+ * which threads may make and free at any level of threads (MPI-5.0, 12.4.1); using an object while another thread frees
+ * it is the user's error. A table that is all zero is empty and ready for use. */
 #ifndef TB_MPI_HANDLE_H
 #define TB_MPI_HANDLE_H
 
@@ -52,7 +52,8 @@ struct tb_table {
 /* A new object of `size` bytes, zeroed behind its head, with its handle set. NULL: out of memory or at the limit; the
  * story is in tb_error. */
 void *tb_handle_take(enum tb_object kind, size_t size);
-/* As tb_handle_take, but the content behind the head is arbitrary. Not for info objects and error handlers. */
+/* As tb_handle_take, but the content behind the head is arbitrary. Not for info objects, error handlers and sessions.
+ */
 void *tb_handle_take_raw(enum tb_object kind, size_t size);
 void tb_handle_give(enum tb_object kind, void *object);
 /* The object of that index, NULL if there is none. */

@@ -15,9 +15,6 @@ static const char *const hint_keys[] = {
 };
 #define HINT_COUNT (sizeof hint_keys / sizeof hint_keys[0])
 
-/* The kinds of memory that buffers may be in (MPI-5.0, 12.4.3). We know of no others, so none can be asked for. */
-#define MEMORY_KINDS "system,mpi"
-
 void tb_hints_take(struct tb_hints *hints, const struct tb_info *info)
 {
     for (size_t i = 0; i < HINT_COUNT; i++) {
@@ -65,7 +62,7 @@ int tb_mpi_Comm_get_info(MPI_Comm comm, MPI_Info *info_used)
     for (size_t i = 0; i < HINT_COUNT && error == TB_OK; i++)
         error = tb_info_put(made, hint_keys[i], c->hints.set >> i & 1 ? "true" : "false");
     if (error == TB_OK)
-        error = tb_info_put(made, "mpi_memory_alloc_kinds", MEMORY_KINDS);
+        error = tb_info_put(made, "mpi_memory_alloc_kinds", TB_MEMORY_KINDS);
     if (error == TB_OK)
         error = tb_comm_print_shape(c, shape, sizeof shape);
     if (error == TB_OK)

@@ -4,6 +4,7 @@
 
 #include "mpi/binding_decls.h"
 #include "mpi/group.h"
+#include "mpi/hint.h"
 #include "mpi/subgroup.h"
 
 /* The leader's own arguments. A code that is not raised. */
@@ -136,30 +137,37 @@ int tb_mpi_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
                                         MPI_Errhandler errhandler, MPI_Comm *newintercomm)
 {
     static const char call[] = "MPI_Intercomm_create_from_groups";
+    struct tb_creation creation = {.call = call};
     const struct tb_group *group = tb_group_find(local_group);
     struct tb_comm *local = NULL, *made = NULL;
     uint32_t remote = 0, leader = (uint32_t)local_leader;
-    if (stringtag == NULL || newintercomm == NULL)
-        return tb_raise_null(NULL, call, stringtag == NULL ? 5 : 8, stringtag == NULL ? "stringtag" : "newintercomm");
+    int code = tb_creation_check(&creation, stringtag, 5, info, errhandler, newintercomm);
+    if (code != MPI_SUCCESS)
+        return code;
     if (group != NULL && leader >= group->size)
-        return tb_raise_argument(NULL, MPI_ERR_RANK, call, 2, "local_leader",
-                                 "rank %d is not in the group, which has %u", local_leader, group->size);
+        return tb_raise_creation(&creation,
+                                 tb_error_code(MPI_ERR_RANK, call,
+                                               "argument 2 (local_leader): rank %d is not in the group, which has %u",
+                                               local_leader, group->size));
     uint64_t number = tb_stringtag_number(stringtag);
-    int code = tb_subgroup_from_group(call, local_group, 1, "local_group",
-                                      tb_topic_match(TB_TOPIC_INTERCOMM_GROUP, number), errhandler, &local);
+    code = tb_subgroup_from_group(&creation, local_group, "local_group",
+                                  tb_topic_match(TB_TOPIC_INTERCOMM_GROUP, number), &local);
     if (code != MPI_SUCCESS || local == NULL)
         return code;
     if (local->rank == leader)
         code = check_remote_group(call, remote_group, remote_leader, &remote);
     if (code != MPI_SUCCESS) {
         give_up(local, leader);
-        code = tb_raise_code(local, code);
+        code = tb_raise_creation(&creation, code);
     } else {
-        code = connect_groups(call, local, leader, tb_self.world, remote,
+        code = connect_groups(call, local, leader, tb_self.everyone, remote,
                               tb_topic_match(TB_TOPIC_INTERCOMM_BRIDGE, number), &made);
     }
-    if (code == MPI_SUCCESS && made != NULL)
+    if (code == MPI_SUCCESS && made != NULL) {
+        if (creation.hints != NULL)
+            tb_hints_take(&made->hints, creation.hints);
         *newintercomm = tb_comm_handle(made);
+    }
     tb_comm_release(local);
     return code;
 }

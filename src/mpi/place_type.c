@@ -45,10 +45,15 @@ static uint32_t around(uint32_t place, int type)
     return tb_places_cluster(places, place, number);
 }
 
-uint32_t tb_place_type_own(int type)
+uint32_t tb_place_type_of(int type, uint32_t proc)
 {
     const struct tb_address_book *book = &tb_self.job.book;
-    return around(book->hosts[tb_address_book_host_of(book, tb_self.job.self.index)].place, type);
+    return around(book->hosts[tb_address_book_host_of(book, proc)].place, type);
+}
+
+uint32_t tb_place_type_own(int type)
+{
+    return tb_place_type_of(type, tb_self.job.self.index);
 }
 
 /* The place of the job around a host of a shape. */

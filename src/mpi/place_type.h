@@ -17,6 +17,7 @@ int tb_place_type_find(const char *name);
 void tb_place_type_print(int type, char name[TB_PLACE_TYPE_BYTES]);
 /* The place of this type in which this process is, a number of the job's places; TB_PLACE_NONE: it is in none. */
 uint32_t tb_place_type_own(int type);
+uint32_t tb_place_type_of(int type, uint32_t proc); /* the same of a process of the job */
 /* The widest type of which the ranks of a communicator, those of both groups, do not all share one; the same on all of
  * them. TB_PLACE_TYPE_NONE: there is none. Among the clusters it is the innermost if it is that for all. */
 int tb_place_type_widest(struct tb_comm *comm, int *type);

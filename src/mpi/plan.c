@@ -91,12 +91,16 @@ int tb_plans_open(void)
     return error;
 }
 
-void tb_plans_close(void)
+void tb_plans_print(void)
 {
     if (tb_param.explain && tb_self.job.self.index == 0) {
         tb_planner_flush_all(tb_self.plan_cache);
         tb_plan_cache_print(tb_self.plan_cache, stderr);
     }
+}
+
+void tb_plans_close(void)
+{
     tb_plan_cache_close(tb_self.plan_cache);
     tb_self.plan_cache = NULL;
     tb_self.rank_places.table = NULL;

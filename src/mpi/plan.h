@@ -7,8 +7,9 @@
 
 /* Makes the plan cache of the process; the job is joined. */
 int tb_plans_open(void);
-/* With the parameter `explain` rank 0 prints what has run. Communicators that are left are not used any more. */
-void tb_plans_close(void);
+/* With the parameter `explain` rank 0 prints what has run. */
+void tb_plans_print(void);
+void tb_plans_close(void); /* communicators that are left are not used any more */
 
 /* Makes the communicator's shape, if there is none yet; without a message. Any thread. */
 int tb_comm_open_shape(struct tb_comm *comm);

@@ -191,7 +191,7 @@ static int check_mrecv(const struct tb_names *names, const void *buf, MPI_Count 
                                      *message == MPI_MESSAGE_NULL ? "it is MPI_MESSAGE_NULL"
                                                                   : "the message has been received already");
     }
-    struct tb_comm *c = *m != NULL ? (*m)->comm : tb_self.self;
+    struct tb_comm *c = *m != NULL ? (*m)->comm : tb_self.alone;
     if (!tb_check_data(tb_type_find(datatype), buf, count))
         return tb_raise_transfer(names, c, MPI_COMM_SELF, buf, count, datatype);
     return MPI_SUCCESS;

@@ -1,5 +1,4 @@
-/* The process itself: the one global of the library. It is made by MPI_Init and ended by MPI_Finalize; what it holds
- * belongs to the modules named beside each field. */
+/* The process itself: the one global of the library. What it holds belongs to the modules named beside each field. */
 #ifndef TB_MPI_SELF_H
 #define TB_MPI_SELF_H
 
@@ -20,11 +19,19 @@ struct tb_info;
 struct tb_keyval;
 struct tb_mpit;
 
+/* Of the library: presence.c. */
 enum tb_state {
-    TB_STATE_BEFORE, /* MPI_Init was not called yet */
-    TB_STATE_ACTIVE,
-    TB_STATE_AFTER, /* MPI_Finalize has been called */
-    TB_STATE_FORKED /* this is a child of a process of the job: MPI is not for it */
+    TB_STATE_BEFORE,  /* neither MPI_Init nor MPI_Session_init was called yet */
+    TB_STATE_ACTIVE,  /* between MPI_Init and MPI_Finalize, or in a session */
+    TB_STATE_RESTING, /* what was begun has ended */
+    TB_STATE_FORKED   /* this is a child of a process of the job: MPI is not for it */
+};
+
+/* Of the world model: init.c. */
+enum tb_world_model {
+    TB_WORLD_BEFORE, /* MPI_Init was not called yet */
+    TB_WORLD_ACTIVE,
+    TB_WORLD_AFTER /* MPI_Finalize has been called */
 };
 
 #define TB_RETURNED_LIMIT 64
@@ -36,12 +43,17 @@ struct tb_facts {
 
 struct tb_self {
     enum tb_state state;
+    enum tb_world_model model;
     bool single;      /* only one thread calls at a time: no locks are needed */
-    int thread_level; /* MPI_THREAD_ */
+    int thread_level; /* MPI_THREAD_, of the world model */
     pthread_t main_thread;
+    uint32_t present; /* presence.c: how many there are of MPI_Init and sessions */
+    pthread_mutex_t presence_lock;
     pthread_t progress_thread; /* progress.c */
     bool progress_running, progress_stopped;
-    struct tb_comm *world; /* comm.c; NULL unless active, so that looking up a communicator also checks the state */
+    struct tb_comm *everyone; /* comm.c: all ranks of the job, and this process alone; NULL until it has joined */
+    struct tb_comm *alone;
+    struct tb_comm *world; /* init.c: the same as the program may use them; NULL unless the world model is active */
     struct tb_comm *self;
     struct tb_engine *engine;
     struct tb_job job;

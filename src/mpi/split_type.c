@@ -8,6 +8,7 @@
 #include "mpi/binding_decls.h"
 #include "mpi/hint.h"
 #include "mpi/place_type.h"
+#include "mpi/pset.h"
 #include "mpi/resource.h"
 #include "mpi/split.h"
 
@@ -39,6 +40,24 @@ static int64_t place_color(int type)
     return place != TB_PLACE_NONE ? INT64_C(0xff) << 32 | place : TB_COLOR_NONE;
 }
 
+static int64_t set_color(enum tb_pset set)
+{
+    switch (set) {
+    case TB_PSET_WORLD:
+        return 0;
+    case TB_PSET_SELF:
+        return 1 + (int64_t)tb_self.job.self.index;
+    case TB_PSET_HOST:
+        return color_of_resource(TB_RESOURCE_HOST);
+    case TB_PSET_CLUSTER:
+        return place_color(TB_PLACE_TYPE_INNERMOST);
+    case TB_PSET_SITE:
+        return place_color(TB_PLACE_TYPE_SITE);
+    default:
+        return TB_COLOR_NONE;
+    }
+}
+
 /* Of the resource, or for MPI_COMM_TYPE_RESOURCE_GUIDED also the process set, that the info object names. */
 static int64_t guided_color(const struct tb_info *info, bool sets_too)
 {
@@ -51,11 +70,7 @@ static int64_t guided_color(const struct tb_info *info, bool sets_too)
         return resource != TB_RESOURCE_COUNT ? color_of_resource(resource) : TB_COLOR_NONE;
     }
     const char *set = info != NULL && sets_too ? tb_info_value(info, "mpi_pset_name") : NULL;
-    if (set != NULL && strcasecmp(set, "mpi://WORLD") == 0)
-        return 0;
-    if (set != NULL && strcasecmp(set, "mpi://SELF") == 0)
-        return 1 + (int64_t)tb_self.job.self.index;
-    return TB_COLOR_NONE;
+    return set != NULL ? set_color(tb_pset_find(set)) : TB_COLOR_NONE;
 }
 
 /* The widest kind of which the ranks do not all share the same one. TB_RESOURCE_COUNT: there is none. */

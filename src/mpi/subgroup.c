@@ -208,46 +208,74 @@ uint64_t tb_stringtag_number(const char *stringtag)
     return number;
 }
 
-int tb_subgroup_from_group(const char *call, MPI_Group group, int position, const char *name, uint64_t match,
-                           MPI_Errhandler errhandler, struct tb_comm **made)
+int tb_raise_creation(const struct tb_creation *creation, int code)
 {
+    MPI_Comm none = MPI_COMM_NULL;
+    return tb_raise_to(creation->errhandler, &none, code);
+}
+
+int tb_creation_check(struct tb_creation *creation, const char *stringtag, int position, MPI_Info info,
+                      MPI_Errhandler errhandler, const MPI_Comm *result)
+{
+    const char *call = creation->call;
     tb_require_active(call);
+    creation->errhandler = tb_errhandler_find(errhandler, TB_ERRHANDLER_COMM);
+    if (creation->errhandler == NULL)
+        return tb_raise_code(NULL, tb_errhandler_wrong(call, position + 2, errhandler, TB_ERRHANDLER_COMM));
+    creation->hints = info != MPI_INFO_NULL ? tb_info_find(info) : NULL;
+    int code = MPI_SUCCESS;
+    if (stringtag == NULL)
+        code = tb_error_code(MPI_ERR_ARG, call, "argument %d (stringtag): the pointer is null", position);
+    else if (strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) == MPI_MAX_STRINGTAG_LEN)
+        code = tb_error_code(MPI_ERR_ARG, call, "argument %d (stringtag): it is longer than %d characters", position,
+                             MPI_MAX_STRINGTAG_LEN - 1);
+    else if (info != MPI_INFO_NULL && creation->hints == NULL)
+        code = tb_error_code(MPI_ERR_INFO, call, "argument %d (info): this is no info object, or it has been freed",
+                             position + 1);
+    else if (result == NULL)
+        code = tb_error_code(MPI_ERR_ARG, call, "argument %d (new communicator): the pointer is null", position + 3);
+    return code == MPI_SUCCESS ? code : tb_raise_creation(creation, code);
+}
+
+int tb_subgroup_from_group(const struct tb_creation *creation, MPI_Group group, const char *name, uint64_t match,
+                           struct tb_comm **made)
+{
+    const char *call = creation->call;
     const struct tb_group *g = tb_group_find(group);
     if (g == NULL)
-        return tb_raise_group(NULL, call, position, name, group);
+        return tb_raise_creation(creation, tb_error_code(MPI_ERR_GROUP, call, "argument 1 (%s): %s", name,
+                                                         group == MPI_GROUP_NULL
+                                                             ? "it is MPI_GROUP_NULL"
+                                                             : "this is no handle of a group, or it has been freed"));
     uint32_t mine = tb_subgroup_position(g->procs, g->size, tb_self.job.self.index);
     if (mine == g->size)
-        return tb_raise_argument(NULL, MPI_ERR_GROUP, call, position, name, "this process is not in the group");
-    int error = subgroup_of_group(tb_self.world, g, mine, match, made);
+        return tb_raise_creation(
+            creation, tb_error_code(MPI_ERR_GROUP, call, "argument 1 (%s): this process is not in the group", name));
+    int error = subgroup_of_group(tb_self.everyone, g, mine, match, made);
     if (error < 0)
-        return tb_raise_below(NULL, error, call);
-    int code = tb_mpi_Comm_set_errhandler(tb_comm_handle(*made), errhandler);
-    if (code != MPI_SUCCESS)
-        tb_comm_release(*made);
-    return code;
+        return tb_raise_creation(creation, tb_error_code_below(error, call));
+    tb_errhandler_replace(&(*made)->errhandler, creation->errhandler);
+    (*made)->session = tb_session_hold(g->session);
+    return MPI_SUCCESS;
 }
 
 int tb_mpi_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler,
                                   MPI_Comm *newcomm)
 {
-    static const char call[] = "MPI_Comm_create_from_group";
-    const struct tb_info *hints;
+    struct tb_creation creation = {.call = "MPI_Comm_create_from_group"};
     struct tb_comm *made = NULL;
-    if (stringtag == NULL || newcomm == NULL)
-        return tb_raise_null(NULL, call, stringtag == NULL ? 2 : 5, stringtag == NULL ? "stringtag" : "newcomm");
-    int code = tb_hints_check(NULL, call, 3, info, &hints);
+    int code = tb_creation_check(&creation, stringtag, 2, info, errhandler, newcomm);
     if (code != MPI_SUCCESS)
         return code;
     *newcomm = MPI_COMM_NULL;
     if (group == MPI_GROUP_EMPTY)
         return MPI_SUCCESS;
-    code = tb_subgroup_from_group(call, group, 1, "group",
-                                  tb_topic_match(TB_TOPIC_CREATE_FROM_GROUP, tb_stringtag_number(stringtag)),
-                                  errhandler, &made);
+    code = tb_subgroup_from_group(&creation, group, "group",
+                                  tb_topic_match(TB_TOPIC_CREATE_FROM_GROUP, tb_stringtag_number(stringtag)), &made);
     if (code != MPI_SUCCESS || made == NULL)
         return code;
-    if (hints != NULL)
-        tb_hints_take(&made->hints, hints);
+    if (creation.hints != NULL)
+        tb_hints_take(&made->hints, creation.hints);
     *newcomm = tb_comm_handle(made);
     return MPI_SUCCESS;
 }

@@ -53,6 +53,7 @@ void tb_mpit_keep(void)
     tb_planner_flush_all(tb_self.plan_cache);
     while (tb_plan_cache_usage(tb_self.plan_cache, count, &row))
         count++;
+    free(m->usage); /* of the time before */
     m->usage = count > 0 ? malloc(count * sizeof *m->usage) : NULL;
     m->usage_count = m->usage != NULL ? count : 0;
     for (uint32_t i = 0; i < m->usage_count; i++)
