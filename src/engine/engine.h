@@ -251,6 +251,9 @@ void tb_send_post(struct tb_channel *channel, struct tb_request *request, const 
 /* A mask of all ones asks for exactly `match` and is found in constant time; bits that are 0 in the mask are open. */
 void tb_receive_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
                      uint32_t from, uint64_t match, uint64_t mask);
+/* Of exactly `match`, into the bytes from `first` on of the packed data alone. */
+void tb_receive_post_part(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
+                          uint64_t first, uint64_t bytes, uint32_t from, uint64_t match);
 /* Looks for a message: TB_OK and its status, or TB_AGAIN, or TB_ERR_PEER when `from` is gone and nothing of it is left.
  * With `arrival` it is taken out of matching and belongs to the caller, who must give it to tb_receive_arrival. Makes
  * progress. */

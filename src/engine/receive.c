@@ -472,6 +472,17 @@ void tb_receive_post(struct tb_channel *channel, struct tb_request *request, con
     tb_engine_unlock(e);
 }
 
+void tb_receive_post_part(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
+                          uint64_t first, uint64_t bytes, uint32_t from, uint64_t match)
+{
+    TB_ASSERT(first <= tb_buffer_bytes(buffer) && bytes <= tb_buffer_bytes(buffer) - first);
+    struct tb_part part = {buffer, first, bytes};
+    struct tb_engine *e = channel->engine;
+    tb_engine_lock(e);
+    tb_receive_start(channel->point, request, &part, from, match, UINT64_MAX);
+    tb_engine_unlock(e);
+}
+
 void tb_receive_arrival(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
                         struct tb_arrival *arrival)
 {

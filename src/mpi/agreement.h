@@ -17,7 +17,9 @@ enum tb_topic {
     TB_TOPIC_INTERCOMM,
     TB_TOPIC_INTERCOMM_GROUP, /* MPI_Intercomm_create_from_groups: inside a group, and between the two */
     TB_TOPIC_INTERCOMM_BRIDGE,
-    TB_TOPIC_ACROSS
+    TB_TOPIC_ACROSS,
+    TB_TOPIC_PARTITIONS, /* partitioned.c: how a partitioned message is cut, and its parts */
+    TB_TOPIC_PART
 };
 
 static inline uint64_t tb_topic_match(enum tb_topic topic, uint64_t number)

@@ -8,6 +8,7 @@
 #include "mpi/agreement.h"
 #include "mpi/buffered.h"
 #include "mpi/binding_decls.h"
+#include "mpi/pairing.h"
 #include "mpi/plan.h"
 #include "mpi/topo.h"
 
@@ -253,6 +254,7 @@ void tb_comm_destroy(struct tb_comm *comm)
     tb_session_release(comm->session);
     tb_topo_release(comm->topo);
     free(comm->neighbours);
+    tb_pairings_free(comm->pairings);
     free(comm->levels);
     free(comm->procs);
     if (comm->freed != 0)

@@ -12,6 +12,7 @@
 
 struct tb_bsend;
 struct tb_neighbours;
+struct tb_pairings;
 struct tb_topo;
 
 /* The standard's assertions about the use of a communicator (hint.c): a bit each. They are kept and told, and nothing
@@ -48,7 +49,8 @@ struct tb_comm {
     struct tb_topo *topo;             /* topo.h; NULL: none */
     struct tb_neighbours *neighbours; /* neighbour.c: made at the first collective among them; one allocation */
     struct tb_hints hints;
-    struct tb_bsend *bsend; /* buffered.c: the buffer attached to this communicator */
+    struct tb_bsend *bsend;       /* buffered.c: the buffer attached to this communicator */
+    struct tb_pairings *pairings; /* partitioned.c: made by the first such call */
     char name[MPI_MAX_OBJECT_NAME];
 };
 

@@ -111,6 +111,9 @@ int tb_pending_start(struct tb_pending *p, const char *call)
     case TB_PENDING_COLLECTIVE:
         tb_collective_request_start(p);
         break;
+    case TB_PENDING_OTHER:
+        p->other.calls->start(p);
+        break;
     case TB_PENDING_BUFFERED:
         p->cancelling = false;
         tb_pending_set_done(p, true);

@@ -18,6 +18,8 @@ bool tb_pending_rest_done(const struct tb_pending *p)
     }
     if (p->kind == TB_PENDING_FLUSH)
         return p->flush.bsend == NULL || tb_bsend_flushed(p->flush.bsend, p->flush.serial);
+    if (p->kind == TB_PENDING_OTHER)
+        return p->other.calls->done(p);
     return (p->exchange.nobody || tb_request_done(&p->core)) &&
            (p->exchange.send == NULL || tb_request_done(&p->exchange.send->core));
 }
@@ -151,6 +153,8 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
         return collect_exchange(p, status, call);
     case TB_PENDING_GENERALIZED:
         return collect_generalized(p, status);
+    case TB_PENDING_OTHER:
+        return p->other.calls->collect(p, status, call);
     case TB_PENDING_DUPLICATE:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
@@ -179,6 +183,8 @@ static void pending_give(struct tb_pending *p)
         tb_bsend_release(p->flush.bsend);
     if (p->kind == TB_PENDING_COLLECTIVE)
         tb_collective_request_free(p->collective_request, comm);
+    if (p->kind == TB_PENDING_OTHER)
+        p->other.calls->free(p);
     if (p->kind == TB_PENDING_DUPLICATE && p->duplicate.code != MPI_SUCCESS)
         tb_comm_undo(p->duplicate.comm);
     const struct tb_type *type = p->type;
@@ -294,9 +300,11 @@ int tb_mpi_Request_free(MPI_Request *request)
     if (p == NULL)
         return tb_raise_request(call, 1, "request", *request);
     /* Once MPI_Request_get_status has told that it is done, it may be freed. */
-    if (p->kind == TB_PENDING_COLLECTIVE && p->active && !tb_pending_done(p))
+    bool whole = p->kind == TB_PENDING_COLLECTIVE || p->kind == TB_PENDING_OTHER;
+    if (whole && p->active && !tb_pending_done(p))
         return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request",
-                                 "the collective operation has been started and must be completed first");
+                                 "the %s operation has been started and must be completed first",
+                                 p->kind == TB_PENDING_COLLECTIVE ? "collective" : p->other.calls->name);
     *request = MPI_REQUEST_NULL;
     sweep_orphans(8);
     if (p->kind == TB_PENDING_GENERALIZED && general_leave(p))
@@ -350,6 +358,7 @@ int tb_mpi_Cancel(MPI_Request *request)
     case TB_PENDING_COLLECTIVE:
     case TB_PENDING_EXCHANGE:
     case TB_PENDING_FLUSH:
+    case TB_PENDING_OTHER:
         return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request",
                                  "an operation of this kind cannot be cancelled");
     default:

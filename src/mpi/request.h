@@ -20,7 +20,20 @@ enum tb_pending_kind {
     /* For these there is more to look at than `done` of the engine's request. */
     TB_PENDING_BUFFERED, /* MPI_Ibsend, MPI_Bsend_init: done as soon as it is started, unless it is being cancelled */
     TB_PENDING_EXCHANGE, /* MPI_Isendrecv: a receive, with a send at its side */
-    TB_PENDING_FLUSH     /* MPI_Buffer_iflush */
+    TB_PENDING_FLUSH,    /* MPI_Buffer_iflush */
+    TB_PENDING_OTHER     /* what its table of calls says */
+};
+
+struct tb_pending;
+
+/* A kind of requests that nobody but its own file knows. */
+struct tb_pending_calls {
+    const char *name;                         /* "partitioned": of an operation, for messages */
+    bool (*done)(const struct tb_pending *p); /* of one that is active */
+    /* Of one that is done: fills the status (may be NULL) and returns its error code, which is not raised. */
+    int (*collect)(const struct tb_pending *p, MPI_Status *status, const char *call);
+    void (*start)(struct tb_pending *p); /* of an inactive persistent one */
+    void (*free)(struct tb_pending *p);  /* its state, not the request itself */
 };
 
 struct tb_collective_request;
@@ -60,6 +73,10 @@ struct tb_pending {
             uint64_t serial;        /* messages up to this one must have left */
         } flush;
         struct tb_collective_request *collective_request; /* of a collective; see collective_request.h */
+        struct {
+            const struct tb_pending_calls *calls;
+            void *state;
+        } other;
         struct {
             struct tb_comm *comm; /* what MPI_Comm_idup makes: has its channel when this is done */
             int code;             /* of an error: the program has no communicator then, and its handle is not valid */

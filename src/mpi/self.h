@@ -68,6 +68,7 @@ struct tb_self {
     struct tb_facts facts;                /* attribute.c */
     struct tb_keyval *keyvals;            /* attribute.c */
     uint32_t keyval_room;
+    uint32_t next_partitioned; /* partitioned.c */
     uint32_t orphan_count;
     struct tb_list orphans;        /* request.c: freed by the program while active */
     struct tb_bsend *bsend;        /* buffered.c: the buffer attached to the process */
