@@ -37,42 +37,6 @@ int tb_mpi_Get_library_version(char *version, int *resultlen)
     return MPI_SUCCESS;
 }
 
-int tb_mpi_Abi_get_version(int *abi_major, int *abi_minor)
-{
-    if (abi_major == NULL || abi_minor == NULL)
-        return null_pointer("MPI_Abi_get_version", abi_major == NULL ? 1 : 2,
-                            abi_major == NULL ? "abi_major" : "abi_minor");
-    *abi_major = MPI_ABI_VERSION;
-    *abi_minor = MPI_ABI_SUBVERSION;
-    return MPI_SUCCESS;
-}
-
-int tb_mpi_Abi_get_info(MPI_Info *info)
-{
-    static const char call[] = "MPI_Abi_get_info";
-    static const struct {
-        const char *key;
-        int bytes;
-    } facts[] = {{"mpi_aint_size", (int)sizeof(MPI_Aint)},
-                 {"mpi_count_size", (int)sizeof(MPI_Count)},
-                 {"mpi_offset_size", (int)sizeof(MPI_Offset)}};
-    if (info == NULL)
-        return null_pointer(call, 1, "info");
-    struct tb_info *made = tb_info_new();
-    for (size_t i = 0; i < sizeof facts / sizeof facts[0] && made != NULL; i++) {
-        char value[16];
-        snprintf(value, sizeof value, "%d", facts[i].bytes);
-        if (tb_info_put(made, facts[i].key, value) != TB_OK) {
-            tb_info_free(made);
-            made = NULL;
-        }
-    }
-    if (made == NULL)
-        return tb_raise(NULL, MPI_ERR_NO_MEM, call, "out of memory");
-    *info = tb_info_handle(made);
-    return MPI_SUCCESS;
-}
-
 int tb_mpi_Get_processor_name(char *name, int *resultlen)
 {
     static const char call[] = "MPI_Get_processor_name";

@@ -41,7 +41,9 @@ void tb_errhandler_release(struct tb_errhandler *handler)
 void tb_errhandler_replace(struct tb_errhandler **place, struct tb_errhandler *handler)
 {
     tb_errhandler_hold(handler);
-    tb_errhandler_release(__atomic_exchange_n(place, handler, __ATOMIC_ACQ_REL));
+    struct tb_errhandler *before = __atomic_exchange_n(place, handler, __ATOMIC_ACQ_REL);
+    if (before != NULL)
+        tb_errhandler_release(before);
 }
 
 void tb_errhandler_call(const struct tb_errhandler *handler, void *object, int *code)

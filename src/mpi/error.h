@@ -102,7 +102,7 @@ struct tb_errhandler *tb_errhandler_find(MPI_Errhandler handle, enum tb_errhandl
 /* The code for a handle, argument `position`, that is none; not raised yet. */
 int tb_errhandler_wrong(const char *call, int position, MPI_Errhandler handle, enum tb_errhandler_kind kind)
     __attribute__((cold));
-/* Puts another one into the place of one, which is let go. */
+/* Puts another one into the place of one, which is let go, or of NULL. */
 void tb_errhandler_replace(struct tb_errhandler **place, struct tb_errhandler *handler);
 /* Calls the program's function. */
 void tb_errhandler_call(const struct tb_errhandler *handler, void *object, int *code);

@@ -14,6 +14,7 @@ struct tb_plan_cache;
 struct tb_bsend;
 struct tb_comm;
 struct tb_datatype;
+struct tb_errhandler;
 struct tb_error_table;
 struct tb_info;
 struct tb_keyval;
@@ -70,9 +71,11 @@ struct tb_self {
     uint32_t keyval_room;
     uint32_t next_partitioned; /* partitioned.c */
     uint32_t orphan_count;
-    struct tb_list orphans;        /* request.c: freed by the program while active */
-    struct tb_bsend *bsend;        /* buffered.c: the buffer attached to the process */
-    struct tb_error_table *errors; /* error.c */
+    struct tb_list orphans;                        /* request.c: freed by the program while active */
+    struct tb_bsend *bsend;                        /* buffered.c: the buffer attached to the process */
+    struct tb_error_table *errors;                 /* error.c */
+    struct tb_errhandler *file_errhandler;         /* file_errhandler.c; NULL: nobody has set one */
+    bool fortran_info_said, fortran_booleans_said; /* abi.c */
     pthread_mutex_t error_lock;
     struct tb_mpit *mpit; /* tool.c: what tools use; NULL: nothing yet */
     pthread_mutex_t mpit_lock;
