@@ -152,7 +152,7 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
     port->config.receive_buffer = RECEIVE_BYTES;
     port->config.faults = tb_param.mcast_fault;
     port->config.upcalls = (struct tb_mcast_upcalls){port, group_expect, group_datagram, group_writable};
-    const struct tb_multicast_config config = {
+    struct tb_multicast_config config = {
         .clock = e->config.transport.clock,
         .random = &port->random,
         .calls = {port, port_send, port_control, port_is_gone},
@@ -163,6 +163,7 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
         .piece = given->piece,
         .byte_time = given->byte_time,
     };
+    config.limits.delay = (uint64_t)tb_param.mcast_delay;
     return tb_multicast_open(&config, &port->protocol);
 }
 

@@ -37,8 +37,8 @@ int tb_multicast_port_descriptor(const struct tb_multicast_port *port);
 uint64_t tb_multicast_port_deadline(const struct tb_multicast_port *port);
 /* Something was begun or has ended: whether the standby is needed. */
 void tb_multicast_port_settle(struct tb_multicast_port *port);
-/* Whether nobody needs it any more: what it keeps is confirmed, which it asks for, and what others below it in a tree of
- * members have to say was said. */
+/* Whether nobody needs it any more: what it keeps is confirmed, which it asks for, and what others below it in a tree
+ * of members have to say was said. */
 bool tb_multicast_port_flush(struct tb_multicast_port *port);
 void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_counters *counters);
 void tb_multicast_port_close(struct tb_multicast_port *port);

@@ -50,7 +50,9 @@ static void delay(struct tb_multicast *m, struct tb_multicast_kept *k)
 {
     uint64_t wire = k->source.length * m->config.byte_time / 1000;
     uint64_t most = m->limits.delay_most < wire / DELAY_SHARE ? m->limits.delay_most : wire / DELAY_SHARE;
-    if (m->delay == 0)
+    if (m->limits.delay > 0)
+        k->not_before = m->now + m->limits.delay;
+    if (m->delay == 0 || m->limits.delay > 0)
         return;
     k->not_before = m->now + (m->delay < most ? m->delay : most);
     m->delay -= m->delay / 32 + 1;

@@ -6,6 +6,7 @@
 #include "mpi/comm.h"
 #include "mpi/binding_decls.h"
 #include "mpi/collective.h"
+#include "mpi/multicast_print.h"
 #include "mpi/presence.h"
 #include "mpi/request.h"
 
@@ -87,6 +88,7 @@ int tb_mpi_Finalize(void)
     if (code != MPI_SUCCESS)
         return tb_raise_code(tb_self.self, code);
     struct tb_buffer nothing = {.type = &tb_type_byte};
+    tb_multicast_print(call);
     int error = tb_self.world->size == 1 ? TB_OK : tb_comm_run(tb_self.world, TB_OPERATION_BARRIER, 0, &nothing, call);
     if (error == TB_OK && tb_self.job.multicast.expected)
         error = meet_last(call);
