@@ -86,10 +86,9 @@ void tb_multicast_ask_hold(struct tb_multicast *m, struct tb_multicast_operation
 {
     struct tb_multicast_receive *r = &o->receive;
     hold = hold < m->limits.wait_most ? hold : m->limits.wait_most;
-    if (r->first != 0)
-        return;
-    if (m->now < r->patient_until) /* anybody with the key may have said so: that is not to go on for ever */
-        r->asks = 0;
+    if (r->first != 0 || m->now >= r->patient_until)
+        return; /* anybody with the key may have said so: that is not to go on for ever */
+    r->asks = 0;
     r->asked = 0;
     ask_at(m, o, m->now + hold + spread(m, o, 1));
 }

@@ -471,6 +471,29 @@ static void early_control_messages(void **state)
     tb_multicast_early_close(&e);
 }
 
+/* What a member says of a message gives way to what its root sends. */
+static void roots_know_better(void **state)
+{
+    struct tb_multicast_early e;
+    char payload[1000] = {0};
+    tb_multicast_early_open(&e, 100000, 160);
+    struct tb_datagram told = head_of(5, 1, 0), sent = head_of(5, 1, 3), other = head_of(5, 1, 4);
+    told.length = 77;
+    other.length = 78;
+    tb_multicast_early_control(&e, &told, 8, TB_MULTICAST_REPORT, "one", 3, true, 1);
+    assert_false(tb_multicast_early_find(&e, 5, 1, 3)->rooted);
+    assert_int_equal(tb_multicast_early_take(&e, &sent, payload, 1000, true, 1), TB_MULTICAST_NEW);
+    const struct tb_multicast_early_entry *entry = tb_multicast_early_find(&e, 5, 1, 3);
+    assert_true(entry->rooted && entry->length == sent.length && tb_list_empty(&entry->controls));
+    tb_multicast_early_control(&e, &told, 8, TB_MULTICAST_REPORT, "one", 3, true, 1);
+    assert_int_equal(tb_multicast_early_take(&e, &other, payload, 1000, true, 1), TB_MULTICAST_FAR);
+    entry = tb_multicast_early_find(&e, 5, 1, 3);
+    assert_true(entry->length == sent.length && entry->count == 1 && tb_list_empty(&entry->controls));
+    tb_multicast_early_control(&e, &sent, 8, TB_MULTICAST_REPORT, "one", 3, true, 1);
+    assert_false(tb_list_empty(&entry->controls));
+    tb_multicast_early_close(&e);
+}
+
 /* ---- peers ---------------------------------------------------------------------------------------------------------
  */
 
@@ -500,14 +523,23 @@ static void peers_give_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holes_know_what_is_here),   cmocka_unit_test(everybody_has_a_parent),
-        cmocka_unit_test(places_turn_with_the_root), cmocka_unit_test(reports_are_merged),
-        cmocka_unit_test(long_lists_are_cut),        cmocka_unit_test(control_messages_are_read),
-        cmocka_unit_test(senseless_reports),         cmocka_unit_test(rests_are_whole_fragments),
-        cmocka_unit_test(datagrams_are_read),        cmocka_unit_test(pace_follows_loss_and_delay),
-        cmocka_unit_test(pace_gives_in_to_chance),   cmocka_unit_test(patience_follows_answers),
-        cmocka_unit_test(early_room_is_bounded),     cmocka_unit_test(early_messages_of_others),
-        cmocka_unit_test(early_control_messages),    cmocka_unit_test(peers_give_way),
+        cmocka_unit_test(holes_know_what_is_here),
+        cmocka_unit_test(everybody_has_a_parent),
+        cmocka_unit_test(places_turn_with_the_root),
+        cmocka_unit_test(reports_are_merged),
+        cmocka_unit_test(long_lists_are_cut),
+        cmocka_unit_test(control_messages_are_read),
+        cmocka_unit_test(senseless_reports),
+        cmocka_unit_test(rests_are_whole_fragments),
+        cmocka_unit_test(datagrams_are_read),
+        cmocka_unit_test(pace_follows_loss_and_delay),
+        cmocka_unit_test(pace_gives_in_to_chance),
+        cmocka_unit_test(patience_follows_answers),
+        cmocka_unit_test(early_room_is_bounded),
+        cmocka_unit_test(early_messages_of_others),
+        cmocka_unit_test(early_control_messages),
+        cmocka_unit_test(roots_know_better),
+        cmocka_unit_test(peers_give_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,30 @@ static void a_late_root(void **state)
     end();
 }
 
+/* Nor if it is very late, whatever it will send: a few questions a second, and one by a control message now and then.
+ */
+static void a_very_late_root(void **state)
+{
+    static const uint64_t lengths[] = {1000, 200000};
+    for (size_t i = 0; i < 2; i++) {
+        begin(MANY, i + 1);
+        step(PLAY_BROADCAST, 0, 5, 1);
+        struct play_step *s = step(PLAY_BROADCAST, 0, 6, lengths[i]);
+        s->late = 0;
+        s->late_by = 30 * WORLD_SECOND;
+        start(1);
+        uint64_t from = w.now;
+        assert_true(play_run(&p));
+        print_message("30 s late: %llu questions, %llu by control messages; over after %.3f s\n",
+                      (unsigned long long)count(0).asks_heard, (unsigned long long)count(0).control_asks_heard,
+                      (double)(w.now - from) / 1e9);
+        assert_true(count(0).asks_heard <= 30 * 400 && count(0).control_asks_heard <= 5 * MANY);
+        assert_true(w.now - from < 30 * WORLD_SECOND + 60 * WORLD_MS);
+        assert_int_equal(w.repairs + count(0).repaired_bytes, 0);
+        end();
+    }
+}
+
 /* ---- roots and members that compute --------------------------------------------------------------------------------
  */
 
@@ -384,12 +408,19 @@ static void roots_wait_for_skew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_lose_the_same),  cmocka_unit_test(all_lose_all),
-        cmocka_unit_test(a_late_root),         cmocka_unit_test(a_root_that_never_comes_back),
-        cmocka_unit_test(a_late_member),       cmocka_unit_test(a_full_store),
-        cmocka_unit_test(quiet_stores_empty),  cmocka_unit_test(contexts_are_forgotten),
-        cmocka_unit_test(a_root_is_lost),      cmocka_unit_test(members_are_lost),
-        cmocka_unit_test(deaf_for_a_while),    cmocka_unit_test(landing_in_place),
+        cmocka_unit_test(many_lose_the_same),
+        cmocka_unit_test(all_lose_all),
+        cmocka_unit_test(a_late_root),
+        cmocka_unit_test(a_very_late_root),
+        cmocka_unit_test(a_root_that_never_comes_back),
+        cmocka_unit_test(a_late_member),
+        cmocka_unit_test(a_full_store),
+        cmocka_unit_test(quiet_stores_empty),
+        cmocka_unit_test(contexts_are_forgotten),
+        cmocka_unit_test(a_root_is_lost),
+        cmocka_unit_test(members_are_lost),
+        cmocka_unit_test(deaf_for_a_while),
+        cmocka_unit_test(landing_in_place),
         cmocka_unit_test(roots_wait_for_skew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
-/* Input that nobody of the group should send, in virtual time: old datagrams that a stranger repeats, bytes that mean
- * nothing, and members that have the key and say what is not so. Broadcasts end, what they bring is right, and nothing
- * grows without bound. */
+/* Input that nobody of the group should send, in virtual time: bytes that mean nothing, and members that have the key
+ * and say what is not so. Broadcasts end, what they bring is right, and nothing grows without bound. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -247,282 +246,104 @@ static void members_are_wrong(void **state)
         a_wrong_member(seed % 6, seed);
 }
 
-/* ---- old datagrams -------------------------------------------------------------------------------------------------
- */
-
-#define RECORDED 4096u
-static struct world_packet *recorded[RECORDED];
-static uint32_t recorded_count;
-#define STRANGER 4u /* the host from which old datagrams come: the root of nothing */
-static const struct tb_multicast_address elsewhere = {.length = 4, .bytes = {STRANGER}};
-
-/* Notes what comes, each once; some of it is lost. */
-static bool records(struct world *world, uint32_t host, const struct world_packet *packet)
+static void confirm(uint32_t to, uint32_t from, enum tb_multicast_confirm_word word, uint64_t number)
 {
-    bool once = packet->to != UINT32_MAX || host == (packet->from + 1) % world->count;
-    if (once && recorded_count < RECORDED) {
-        ((struct world_packet *)packet)->references++;
-        recorded[recorded_count++] = (struct world_packet *)packet;
-    }
-    return world_chance(&world->random, 20000);
+    struct tb_multicast_confirm c = {(uint8_t)word, 0, number};
+    struct tb_writer out;
+    tb_writer_open(&out);
+    tb_multicast_put_confirm(&out, &c);
+    tb_multicast_hear(w.hosts[to].m, from, TB_MULTICAST_CONFIRM, out.bytes, out.length);
+    tb_writer_close(&out);
 }
 
-static void forget_recorded(void)
+/* Confirmations count from whoever may give them: what a child tells, what the top grants, what a member asks for. */
+static void wrong_confirmations(void **state)
 {
-    for (uint32_t i = 0; i < recorded_count; i++)
-        world_release(recorded[i]);
-    recorded_count = 0;
-}
-
-/* Everything that was to be heard is repeated to all, from somewhere else, during later broadcasts: nothing is wrong,
- * and nobody is led astray for long. */
-static void repeated_all_the_time(void **state)
-{
-    begin(5, 1);
-    for (uint32_t i = 0; i < 100; i++)
-        step(PLAY_BROADCAST, 0, i, i % 3 == 0 ? 200000 : 3000)->root = i % 4;
-    w.loses = records;
+    begin(6, 1);
+    for (uint32_t i = 1; i < 60; i++)
+        step(PLAY_BROADCAST, 0, i, 5000)->root = 2;
+    w.hosts[2].limits.keep = 200000;
     start(1);
-    uint64_t from = w.now, again = 0;
-    for (uint64_t i = 0; p.left > 0 && world_step(&w); i++) {
-        if (i % 16 != 0 || recorded_count == 0)
-            continue;
-        const struct world_packet *old = recorded[tb_random_below(&w.random, recorded_count)];
-        struct world_host *h = &w.hosts[tb_random_below(&w.random, 5)];
-        if (h->index == old->head.sender)
-            continue;
-        tb_multicast_feed(h->m, &old->head, old->payload, old->length, &elsewhere);
-        world_wake(h, w.now);
-        again++;
-    }
-    assert_int_equal(p.wrong + p.failed, 0);
-    assert_true(again > 2000 && w.now - from < 5 * WORLD_SECOND);
-    assert_true(play_finish(&p));
-    forget_recorded();
-    end();
-}
-
-/* What a host has counted of a kind, and what it has sent. */
-static uint64_t answers(uint32_t host)
-{
-    struct tb_multicast_counters c = count(host);
-    return c.sent + c.reports_sent + c.control_asks_sent + c.repaired_bytes + w.hosts[host].controls_out;
-}
-
-static uint64_t uses(uint32_t host)
-{
-    struct tb_multicast_counters c = count(host);
-    return c.used + c.mended + c.early;
-}
-
-/* Feeds one again and again. It has no effect but that it is counted, as `counter` of the host. */
-static void repeat(uint32_t host, const struct world_packet *old, size_t counter)
-{
-    struct tb_multicast *m = w.hosts[host].m;
-    const struct tb_multicast_peer *sender = tb_multicast_peers_find(&m->peers, old->head.sender);
-    const uint64_t *counted = (const uint64_t *)((const char *)&m->counters + counter);
-    uint64_t before = *counted, answered = answers(host), used = uses(host), deadline = tb_multicast_deadline(m);
-    for (int i = 0; i < 100; i++)
-        tb_multicast_feed(m, &old->head, old->payload, old->length, &elsewhere);
-    assert_int_equal(*counted - before, 100);
-    assert_int_equal(answers(host), answered);
-    assert_int_equal(uses(host), used);
-    assert_true(tb_multicast_deadline(m) == deadline);
-    assert_true(sender == NULL || old->head.sender == STRANGER ||
-                memcmp(&sender->address, &elsewhere, sizeof elsewhere) != 0);
-}
-
-#define COUNTER(name) offsetof(struct tb_multicast_counters, name)
-
-/* Data of numbers that are over, short and long: late, at everybody. */
-static void old_numbers(void **state)
-{
-    begin(5, 2);
-    for (uint32_t i = 0; i < 12; i++)
-        step(PLAY_BROADCAST, 0, i, i % 3 == 0 ? 100000 : 3000)->root = i % 4;
-    w.loses = records;
-    start(1);
-    assert_true(play_run(&p));
-    run_until(w.now + 100 * WORLD_MS);
-    uint32_t fed = 0;
-    for (uint32_t i = 0; i < recorded_count; i++)
-        for (uint32_t host = 0; host < 5; host++)
-            if (recorded[i]->head.type == TB_DATAGRAM_DATA && recorded[i]->head.sender != host) {
-                repeat(host, recorded[i], COUNTER(late));
-                fed++;
-            }
-    assert_true(fed > 300);
-    forget_recorded();
-    end();
-}
-
-/* Fragments of the number that is under way which are here, and polls for it that were answered. */
-static void old_fragments(void **state)
-{
-    uint32_t fragments = 0, polls = 0;
-    begin(5, 3);
-    step(PLAY_BROADCAST, 0, 1, 1 << 20);
-    for (uint32_t i = 0; i < 5; i++)
-        w.hosts[i].loss = 150000;
-    w.loses = records;
-    start(1);
-    const struct tb_multicast_receive *r = &p.hosts[1].operations[0].operation.receive;
-    while (r->holes.base < 300 || w.polls < 3)
+    while (p.hosts[2].at < 20)
         assert_true(world_step(&w));
-    assert_true(r->holes.base < r->fragments);
-    for (uint32_t i = 0; i < recorded_count; i++) {
-        const struct tb_datagram *head = &recorded[i]->head;
-        bool here = head->type == TB_DATAGRAM_DATA && tb_multicast_holes_has(&r->holes, head->fragment);
-        bool poll = head->type == TB_DATAGRAM_POLL && recorded[i]->payload[0] <= (char)r->poll;
-        if (head->sender != 0 || !(here || poll))
-            continue;
-        repeat(1, recorded[i], COUNTER(repeated));
-        fragments += here;
-        polls += poll;
-    }
-    assert_true(fragments > 200 && polls > 0);
-    assert_true(play_run(&p));
-    forget_recorded();
-    end();
-}
-
-/* Questions and words of a root that has not begun count once: neither repairs nor waits come of old ones. */
-static void old_questions(void **state)
-{
-    begin(5, 4);
-    for (uint32_t i = 0; i < 30; i++) {
-        struct play_step *s = step(PLAY_BROADCAST, 0, i, 30000);
-        s->late = i % 10 == 9 ? 0 : UINT32_MAX;
-        s->late_by = 300 * WORLD_MS;
-    }
-    w.loses = records;
-    start(1);
-    assert_true(play_run(&p));
-    assert_true(w.statuses > 0 && w.asks > 0 && tb_multicast_keeps(w.hosts[0].m));
-    struct tb_multicast_operation o = operation_of(1000, 10, 1, 0, told_story);
-    assert_int_equal(tb_multicast_start(w.hosts[1].m, &o), TB_PENDING); /* so that somebody waits for the root */
-    uint32_t asks = 0, statuses = 0;
-    for (uint32_t i = 0; i < recorded_count; i++) {
-        if (recorded[i]->head.type == TB_DATAGRAM_STATUS) {
-            repeat(1, recorded[i], COUNTER(rejected));
-            statuses++;
-        } else if (recorded[i]->head.type == TB_DATAGRAM_ASK) {
-            repeat(0, recorded[i], COUNTER(rejected));
-            asks++;
-        }
-    }
-    assert_true(statuses > 0 && asks > 0);
-    tb_multicast_stop(w.hosts[1].m, &o);
-    forget_recorded();
-    end();
-}
-
-/* ---- floods --------------------------------------------------------------------------------------------------------
- */
-
-/* The socket of one host is full of what a stranger sends, and nearly nothing else gets in. */
-static bool drowns(struct world *world, uint32_t host, const struct world_packet *packet)
-{
-    return host == 2 && tb_random_below(&world->random, 100) < 97;
-}
-
-/* It goes on over control messages: by itself, and without any wait once its owner says that there is a flood; when
- * that is over, datagrams do again. */
-static void a_flood(void **state)
-{
-    begin(5, 1);
-    for (uint32_t i = 0; i < 150; i++)
-        step(PLAY_BROADCAST, 0, i, i % 5 == 4 ? 100000 : 5000)->root = i % 5;
-    start(1);
-    while (p.hosts[2].at < 30)
-        assert_true(world_step(&w));
-    w.loses = drowns;
-    while (p.hosts[2].at < 60) /* one that is under way is hit in its middle */
-        assert_true(world_step(&w));
-    tb_multicast_deafen(w.hosts[2].m, true);
-    world_wake(&w.hosts[2], w.now);
-    uint64_t from = w.now;
-    while (p.hosts[2].at < 100)
-        assert_true(world_step(&w));
-    print_message("40 broadcasts in a flood: %.1f ms\n", (double)(w.now - from) / 1e6);
-    assert_true(w.now - from < 40 * 40 * WORLD_MS);
-    w.loses = NULL;
-    tb_multicast_deafen(w.hosts[2].m, false);
-    while (p.hosts[2].at < 105)
-        assert_true(world_step(&w));
-    uint64_t asks = count(2).control_asks_sent;
-    assert_true(asks >= 40);
-    assert_true(play_run(&p));
-    assert_int_equal(count(2).control_asks_sent, asks);
+    const struct tb_multicast_context *root = tb_multicast_contexts_find(&w.hosts[2].m->contexts, 0);
+    const struct tb_multicast_context *top = tb_multicast_contexts_find(&w.hosts[0].m->contexts, 0);
+    uint64_t kept = root->kept, told = count(0).rejected + count(2).rejected;
+    assert_true(kept > 0);
+    confirm(2, 3, TB_MULTICAST_GRANT, UINT64_MAX); /* not of the top */
+    confirm(2, 9, TB_MULTICAST_GRANT, UINT64_MAX); /* of nobody */
+    confirm(0, 3, TB_MULTICAST_TELL, UINT64_MAX);  /* of no child */
+    confirm(0, 9, TB_MULTICAST_ASKER, 5);
+    confirm(0, 9, TB_MULTICAST_WANT, 5);
+    assert_int_equal(count(0).rejected + count(2).rejected - told, 5);
+    assert_int_equal(root->kept, kept);
+    assert_true(top->askers_count == 0 && top->children[0].floor < 60);
+    confirm(2, 0, TB_MULTICAST_GRANT, UINT64_MAX); /* more than there can be: what there is, is confirmed */
+    assert_true(root->kept < kept / 2);            /* but for what is being sent */
+    assert_true(play_run(&p)); /* and what comes later is asked for as ever, since the store is small */
     assert_true(play_finish(&p));
     end();
 }
 
-/* Somebody sends old datagrams to all hosts, faster than they read them. */
-static void flood(struct world *world, uint32_t host, struct world_packet *packet, bool dropped)
-{
-    for (uint32_t i = 0; i < w.count && recorded_count > 0; i++) {
-        struct world_packet *old = recorded[below(recorded_count)];
-        if (old->head.sender != i && old->to == UINT32_MAX)
-            world_to_socket(&w.hosts[i], old);
-    }
-    said++;
-    world_post(&w, w.now + 20 * WORLD_US, WORLD_OTHER, 0, NULL);
-}
+/* ---- patience ------------------------------------------------------------------------------------------------------
+ */
 
-/* Their sockets are full of them, so that most of what is new is lost; all goes on, by control messages. */
-static void a_flood_of_old_ones(void **state)
+/* Somebody with the key says all the time that a root has not begun: whoever waits asks the root itself all the same.
+ */
+static void held_for_ever(void **state)
 {
-    begin(5, 6);
-    for (uint32_t i = 0; i < 40; i++)
-        step(PLAY_BROADCAST, 0, i, i % 4 == 3 ? 100000 : 5000)->root = i % 5;
-    for (uint32_t i = 0; i < 5; i++)
-        w.hosts[i].overhead = 40 * WORLD_US;
-    w.loses = records;
-    w.other = flood;
-    start(1);
-    said = 0;
-    while (p.hosts[0].at < 10)
-        assert_true(world_step(&w));
-    w.loses = NULL;
-    world_post(&w, w.now, WORLD_OTHER, 0, NULL);
-    uint64_t from = w.now, lost = world_lost(&w);
-    while (p.left > 0 && p.wrong + p.failed == 0 && w.now - from < 120 * WORLD_SECOND)
-        assert_true(world_step(&w));
-    struct tb_multicast_counters c = play_sum(&p);
-    print_message("30 broadcasts in a flood of %llu old datagrams: %.1f s, %llu lost, %llu late, %llu bytes by control "
-                  "messages\n",
-                  (unsigned long long)said, (double)(w.now - from) / 1e9, (unsigned long long)(world_lost(&w) - lost),
-                  (unsigned long long)c.late, (unsigned long long)c.repaired_bytes);
-    assert_int_equal(p.left + p.wrong + p.failed, 0);
-    assert_true(c.late > 10000 && c.repaired_bytes > 0);
-    forget_recorded();
-    end();
-}
-
-/* The owner says that datagrams are not to be relied on: everything comes by control messages. */
-static void deafened(void **state)
-{
+    char buffer[10];
+    uint8_t bytes[TB_MULTICAST_STATUS_BYTES];
+    struct tb_multicast_address from = {.length = 4};
+    struct tb_datagram head = {.number = 1, .length = 10, .sender = 0, .type = TB_DATAGRAM_STATUS};
     begin(3, 1);
-    for (uint32_t i = 0; i < 10; i++)
-        step(PLAY_BROADCAST, 0, i, i % 2 == 0 ? 90000 : 60000);
-    w.hosts[1].deaf = true;
     start(1);
-    tb_multicast_deafen(w.hosts[1].m, true);
-    uint64_t from = w.now;
-    assert_true(play_run(&p));
-    assert_true(w.now - from < 10 * 3 * 10 * WORLD_MS); /* nothing waits for a time to pass */
-    assert_int_equal(count(0).repaired_bytes, 5 * 90000 + 5 * 60000);
-    assert_int_equal(count(1).control_asks_sent, 10);
+    run_until(w.now + WORLD_MS);
+    struct tb_multicast_operation o = operation_of(1, sizeof buffer, 1, 0, buffer);
+    assert_int_equal(tb_multicast_start(w.hosts[1].m, &o), TB_PENDING);
+    for (uint64_t i = 1; i < 600; i++) {
+        struct tb_multicast_status status = {.serial = i, .hold = 100000};
+        size_t length = tb_multicast_put_status(bytes, &status);
+        tb_multicast_feed(w.hosts[1].m, &head, bytes, length, &from);
+        world_wake(&w.hosts[1], w.now);
+        run_until(w.now + 50 * WORLD_MS);
+    }
+    assert_true(count(1).control_asks_sent >= 2 && count(1).control_asks_sent <= 8); /* in half a minute */
+    tb_multicast_stop(w.hosts[1].m, &o);
+    end();
+}
+
+/* One process wishes for very much that will never be: others still get what they wish for. */
+static void one_wishes_for_much(void **state)
+{
+    struct tb_multicast_wish wish = {.all = true};
+    begin(4, 1);
+    start(1);
+    run_until(w.now + WORLD_MS);
+    struct tb_multicast *m = w.hosts[0].m;
+    for (uint64_t i = 1; i <= 2000; i++) {
+        struct tb_multicast_name name = {.number = i, .length = 10, .root = 0, .piece = WORLD_PIECE};
+        struct tb_writer out;
+        tb_writer_open(&out);
+        tb_multicast_put_control_ask(&out, &name, TB_MULTICAST_ASK_DEAF, &wish);
+        tb_multicast_hear(m, i == 2000 ? 2 : 3, TB_MULTICAST_ASK, out.bytes, out.length);
+        tb_writer_close(&out);
+        assert_true(m->rests_count <= m->limits.rests / 8);
+    }
+    struct tb_multicast_operation o = operation_of(2000, 10, 0, 0, told_story);
+    uint64_t bytes = count(0).repaired_bytes;
+    assert_int_equal(tb_multicast_start(m, &o), TB_OK);
+    assert_int_equal(count(0).repaired_bytes - bytes, 10); /* to the other one */
+    tb_multicast_pass(m, 0, 2001);
+    assert_int_equal(m->rests_count, 0);
     end();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_bytes),   cmocka_unit_test(members_are_wrong),   cmocka_unit_test(repeated_all_the_time),
-        cmocka_unit_test(old_numbers), cmocka_unit_test(old_fragments),       cmocka_unit_test(old_questions),
-        cmocka_unit_test(a_flood),     cmocka_unit_test(a_flood_of_old_ones), cmocka_unit_test(deafened),
+        cmocka_unit_test(any_bytes),     cmocka_unit_test(members_are_wrong),   cmocka_unit_test(wrong_confirmations),
+        cmocka_unit_test(held_for_ever), cmocka_unit_test(one_wishes_for_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
