@@ -44,6 +44,8 @@ void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
     e->counters.unexpected_bytes += arrival_bytes(a);
     if (e->counters.unexpected_bytes > e->counters.unexpected_peak)
         e->counters.unexpected_peak = e->counters.unexpected_bytes;
+    if (e->config.unexpected != NULL && a->message.context == tb_context_plane(a->message.context, TB_PLANE_POINT))
+        e->config.unexpected(e->config.context, a->peer->proc, a->message.match, a->message.length);
     tb_match_arrive(&e->matcher, c, a);
     if (c->channel != NULL && c == c->channel->collective)
         tb_mismatch_arrived(c, &a->message);

@@ -76,6 +76,9 @@ struct tb_engine_config {
     /* A thread has slept for a while for want of what others are to send or take (tb_engine_awaited tells whom); said
      * again now and then, and that it is over, if it is in time. With the engine locked. NULL: nobody wants to know. */
     void (*waiting)(void *context, bool waits);
+    /* A message between programs, of this tag and length, has come before its receive. With the engine locked. NULL:
+     * nobody wants to know. */
+    void (*unexpected)(void *context, struct tb_proc from, uint64_t match, uint64_t bytes);
     void *context;
     const struct tb_driver_table *const *drivers; /* up to NULL, of composite steps; NULL: tb_drivers */
 };

@@ -27,6 +27,7 @@ twins. Its first parameter is a struct tb_form, which says what is to be done wi
 A null array, result pointer or function stays null. Twins with different numbers of parameters
 (MPI_Type_get_envelope, MPI_Type_get_contents) and those in APART are two calls with two implementations, tb_mpi_X
 and tb_mpi_X_c.
+At the end of the calls in TELLING tools are told what has happened (event.h).
 Variable arguments (MPI_Pcontrol) are not passed on. Calls that return a value rather than a code have
 implementations that return it.
 """
@@ -53,6 +54,12 @@ APART = {
     "MPI_Type_create_hvector",
     "MPI_Type_create_hindexed_block",
     "MPI_Type_create_resized",
+}
+
+# Calls that may wait, or look whether something has come: tools are told of events at their end.
+TELLING = {
+    "MPI_Barrier", "MPI_Improbe", "MPI_Iprobe", "MPI_Mprobe", "MPI_Mrecv", "MPI_Probe", "MPI_Recv", "MPI_Sendrecv",
+    "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome",
 }
 
 WIDE = {"MPI_Count", "MPI_Aint", "MPI_Offset"}  # one 64-bit type on every machine that Tombolo knows
@@ -195,6 +202,8 @@ def write_form(calls, call):
 def write_supported(call, name, passed):
     arguments = ", ".join(p.expression for p in passed if p.expression)
     narrowed = [p for p in passed if p.narrowed]
+    if not narrowed and "MPI_" + name[len("tb_mpi_"):] in TELLING:
+        return [f"    return tb_events_tell({name}({arguments}));"]
     if not narrowed:
         return [f"    return {name}({arguments});"]
     lines = []
@@ -216,10 +225,6 @@ def write_unsupported(call):
         return ["    return MPI_T_ERR_NOT_SUPPORTED;"]
     comms = [p.name for p in call.parameters if p.type == "MPI_Comm" and not p.array]
     report = f'tb_mpi_unsupported("{call.name}", {comms[0] if comms else "MPI_COMM_NULL"})'
-    if call.name == "MPI_Session_init":  # which brings its own handler, and comes first
-        return ["    if (errhandler == MPI_ERRORS_RETURN)",
-                "        return MPI_ERR_UNSUPPORTED_OPERATION;",
-                f"    return {report};"]
     if call.result == "int":
         return [f"    return {report};"]
     value = NO_VALUE.get(call.result, call.result.upper() + "_NULL")
@@ -256,6 +261,7 @@ def write_code(calls, implemented):
         "#pragma GCC visibility pop",
         "",
         '#include "mpi/binding_decls.h"',
+        '#include "mpi/event.h"',
         "",
         '_Static_assert(sizeof(MPI_Aint) == sizeof(MPI_Count), "Tombolo needs a 64-bit machine");',
         "",

@@ -9,6 +9,7 @@
 #include "mpi/buffered.h"
 #include "mpi/comm.h"
 #include "mpi/datatype.h"
+#include "mpi/event.h"
 #include "mpi/multicast.h"
 #include "mpi/plan.h"
 #include "mpi/progress.h"
@@ -47,12 +48,19 @@ static void refused(void *context, struct tb_proc proc, enum tb_stream stream, i
 
 static void lost(void *context, struct tb_proc proc, int error)
 {
+    tb_event_raise(TB_EVENT_LOST, proc.index, 0, 0);
     tb_engine_lost(tb_self.engine, proc, error);
 }
 
 static void routes(void *context)
 {
+    tb_event_raise(TB_EVENT_ROUTES, tb_self.job.routes.version, 0, 0);
     tb_engine_routes(tb_self.engine);
+}
+
+static void unexpected(void *context, struct tb_proc from, uint64_t match, uint64_t bytes)
+{
+    tb_event_raise(TB_EVENT_UNEXPECTED, from.index, (int64_t)match, (int64_t)bytes);
 }
 
 static void asked(void *context, uint32_t number)
@@ -219,6 +227,7 @@ static int open_engine(void)
         .multicast = job->multicast.expected ? tb_multicast_group_of : NULL,
         .control = job->control,
         .control_ready = control_ready,
+        .unexpected = unexpected,
         .waiting = job->control >= 0 && job->book.host_count > 1 ? waiting : NULL,
         .context = job,
     };
@@ -233,6 +242,7 @@ static void after_fork(void)
     pthread_mutex_init(&tb_self.mpit_lock, NULL); /* another thread may have held them */
     pthread_mutex_init(&tb_self.anytime_lock, NULL);
     pthread_mutex_init(&tb_self.presence_lock, NULL);
+    pthread_mutex_init(&tb_self.event_lock, NULL);
     tb_self.world = tb_self.self = NULL;
 }
 

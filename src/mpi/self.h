@@ -15,6 +15,7 @@ struct tb_bsend;
 struct tb_comm;
 struct tb_datatype;
 struct tb_errhandler;
+struct tb_events;
 struct tb_error_table;
 struct tb_info;
 struct tb_keyval;
@@ -77,7 +78,11 @@ struct tb_self {
     struct tb_errhandler *file_errhandler;         /* file_errhandler.c; NULL: nobody has set one */
     bool fortran_info_said, fortran_booleans_said; /* abi.c */
     pthread_mutex_t error_lock;
-    struct tb_mpit *mpit; /* tool.c: what tools use; NULL: nothing yet */
+    struct tb_mpit *mpit;     /* tool.c: what tools use; NULL: nothing yet */
+    bool events_waiting;      /* event.c: some were not told yet */
+    uint32_t events_heard[3]; /* how many listen, by event */
+    struct tb_events *events; /* NULL: nobody ever has */
+    pthread_mutex_t event_lock;
     pthread_mutex_t mpit_lock;
     pthread_mutex_t lock;         /* of the tables and whatever says so */
     pthread_mutex_t anytime_lock; /* handle.c, info.c: of objects that threads may share at any level of threads */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mpi/binding_decls.h"
+#include "mpi/event.h"
 
 #define SLOTS_LEAST     64u
 #define GENERATION_LAST 0xffffffu
@@ -144,6 +145,16 @@ int tb_mpi_T_init_thread(int required, int *provided)
     return tb_mpit_leave(code);
 }
 
+/* They free themselves when none of their functions runs any more. */
+static void leave_events(struct tb_mpit_slots *registrations)
+{
+    for (uint32_t i = 0; i < registrations->room; i++) {
+        const struct tb_mpit_registration *registration = registrations->slots[i].object;
+        if (registration != NULL)
+            tb_event_leave(registration->listener, NULL, NULL);
+    }
+}
+
 int tb_mpi_T_finalize(void)
 {
     int code = tb_mpit_enter();
@@ -154,6 +165,8 @@ int tb_mpi_T_finalize(void)
         tb_mpit_slots_close(&m->cvars);
         tb_mpit_slots_close(&m->pvars);
         tb_mpit_slots_close(&m->sessions);
+        leave_events(&m->registrations);
+        tb_mpit_slots_close(&m->registrations);
     }
     return tb_mpit_leave(MPI_SUCCESS);
 }

@@ -1,5 +1,5 @@
 /* The tool information interface (MPI_T; MPI-5.0, 15.3): what tools may read about the library. Every parameter is a
- * control variable, everything that is counted is a performance variable; there are no events.
+ * control variable, everything that is counted is a performance variable; events: event.h.
  *
  * It can be used before MPI_Init and after MPI_Finalize. It has no error handlers and ends no process: every call
  * returns a code. Any thread may call; one lock serialises all of it. MPI_Init holds that lock while parameters are
@@ -14,7 +14,12 @@
 #define TB_MPIT_DESC_BYTES    512
 #define TB_MPIT_HANDLES_LIMIT 65536u /* of each kind */
 
-enum tb_mpit_kind { TB_MPIT_CVAR = 0x71, TB_MPIT_PVAR, TB_MPIT_SESSION }; /* no kinds of enum tb_object */
+enum tb_mpit_kind {
+    TB_MPIT_CVAR = 0x71,
+    TB_MPIT_PVAR,
+    TB_MPIT_SESSION,
+    TB_MPIT_REGISTRATION
+}; /* no kinds of enum tb_object */
 
 /* Objects with handles of one kind. A handle encodes kind, generation and place, so that a freed one is recognised. */
 struct tb_mpit_slots {
@@ -28,7 +33,7 @@ struct tb_mpit_slots {
 
 struct tb_mpit {
     uint32_t depth; /* how often it was initialised */
-    struct tb_mpit_slots cvars, pvars, sessions;
+    struct tb_mpit_slots cvars, pvars, sessions, registrations;
     struct tb_counters counters; /* what MPI_Finalize has left */
     uint64_t ratings;
     uint32_t usage_count;
@@ -100,6 +105,14 @@ uint32_t tb_mpit_cvar_count(void);
 enum tb_mpit_category tb_mpit_cvar_category(uint32_t index);
 uint32_t tb_mpit_pvar_count(void);
 enum tb_mpit_category tb_mpit_pvar_category(uint32_t index);
+
+/* What MPI_T_event_registration names. */
+struct tb_mpit_registration {
+    struct tb_event_listener *listener; /* event.h */
+};
+
+uint32_t tb_mpit_event_count(void);
+enum tb_mpit_category tb_mpit_event_category(uint32_t index);
 
 /* A performance variable. All are bound to nothing and continuous: they count from MPI_Init on, whether or not a tool
  * looks. Those that are not read-only are one number, and can be set anew in each session without touching another. */

@@ -125,7 +125,7 @@ int tb_mpi_T_category_get_categories(int cat_index, int len, int indices[])
 
 int tb_mpi_T_category_get_events(int cat_index, int len, int indices[])
 {
-    return list_members(cat_index, 0, parent_of, len, indices);
+    return list_members(cat_index, tb_mpit_event_count(), tb_mpit_event_category, len, indices);
 }
 
 int tb_mpi_T_category_get_num_events(int cat_index, int *num_events)
@@ -135,7 +135,10 @@ int tb_mpi_T_category_get_num_events(int cat_index, int *num_events)
         return code;
     if (!is_category(cat_index))
         return tb_mpit_leave(MPI_T_ERR_INVALID_INDEX);
-    tb_mpit_number(num_events, 0);
+    int count = 0;
+    for (uint32_t i = 0; i < tb_mpit_event_count(); i++)
+        count += tb_mpit_event_category(i) == (enum tb_mpit_category)cat_index;
+    tb_mpit_number(num_events, count);
     return tb_mpit_leave(num_events != NULL ? MPI_SUCCESS : MPI_T_ERR_INVALID);
 }
 

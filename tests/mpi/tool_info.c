@@ -1,5 +1,5 @@
 /* What the tool information interface says about itself, before MPI_Init and while MPI is active: strings and their
- * lengths, enumerations, categories, and events, of which there are none. */
+ * lengths, enumerations, categories, and events. */
 #include "test.h"
 
 #define NAMES 512
@@ -133,6 +133,8 @@ static void check_enums(void)
 static void check_categories(void)
 {
     int categories = 0, cvars = 0, pvars = 0, seen[3][NAMES] = {{0}}, number = -1, again = -2;
+    int all_events = 0, listed[NAMES] = {0};
+    MPI_T_event_get_num(&all_events);
     MPI_T_category_get_num(&categories);
     MPI_T_cvar_get_num(&cvars);
     MPI_T_pvar_get_num(&pvars);
@@ -156,8 +158,9 @@ static void check_categories(void)
             CODE(list(c, -1, members), MPI_T_ERR_INVALID);
         }
         OK(MPI_T_category_get_num_events(c, &events));
-        CHECK_EQUAL(events, 0);
         OK(MPI_T_category_get_events(c, NAMES, members));
+        for (int i = 0; i < events; i++)
+            listed[members[i]]++;
     }
     for (int i = 0; i < cvars; i++)
         CHECK_EQUAL(seen[0][i], 1);
@@ -165,29 +168,62 @@ static void check_categories(void)
         CHECK_EQUAL(seen[1][i], 1);
     for (int i = 0; i < categories; i++)
         CHECK_EQUAL(seen[2][i], i > 0);
+    for (int i = 0; i < all_events; i++)
+        CHECK_EQUAL(listed[i], 1);
     OK(MPI_T_category_changed(&number));
     OK(MPI_T_category_changed(&again));
     CHECK_EQUAL(number, again);
     CODE(MPI_T_category_get_num_events(-1, &number), MPI_T_ERR_INVALID_INDEX);
 }
 
+/* Every event has a name by which it is found, and elements that do not overlap. */
+static void check_event(int index)
+{
+    char name[256] = "", text[256] = "";
+    int name_room = sizeof name, text_room = sizeof text, found = -1, count = 8, least = 1, bind = -1;
+    MPI_Datatype types[8];
+    MPI_Aint places[8];
+    OK(MPI_T_event_get_info(index, name, &name_room, NULL, types, places, &count, NULL, NULL, text, &text_room, &bind));
+    CHECK(name_room == (int)strlen(name) + 1 && text_room > 1, "event %d is \"%s\": \"%s\"", index, name, text);
+    CHECK_EQUAL(bind, MPI_T_BIND_NO_OBJECT);
+    OK(MPI_T_event_get_index(name, &found));
+    CHECK_EQUAL(found, index);
+    CHECK(count >= 1 && count <= 8, "%d elements", count);
+    for (int i = 1; i < count; i++) {
+        int size = 0;
+        MPI_Type_size(types[i - 1], &size);
+        CHECK(places[i] >= places[i - 1] + size, "element %d of %s", i, name);
+    }
+    OK(MPI_T_event_get_info(index, NULL, NULL, NULL, types, places, &least, NULL, NULL, NULL, NULL, NULL));
+    CHECK_EQUAL(least, count);
+}
+
 static void check_events(void)
 {
-    int number = -1;
-    MPI_Count when;
+    int number = -1, events = 0;
+    MPI_Count when = 0, later = 0, ticks = 0;
     MPI_T_event_registration registration = NULL;
+    MPI_T_source_order order;
     OK(MPI_T_source_get_num(&number));
-    CHECK_EQUAL(number, 0);
-    number = -1;
-    OK(MPI_T_event_get_num(&number));
-    CHECK_EQUAL(number, 0);
+    CHECK_EQUAL(number, 1);
+    OK(MPI_T_source_get_info(0, NULL, NULL, NULL, NULL, &order, &ticks, NULL, NULL));
+    CHECK(order == MPI_T_SOURCE_ORDERED && ticks > 0, "%lld ticks a second", (long long)ticks);
+    OK(MPI_T_source_get_timestamp(0, &when));
+    OK(MPI_T_source_get_timestamp(0, &later));
+    CHECK(when > 0 && later >= when, "%lld, then %lld", (long long)when, (long long)later);
+    OK(MPI_T_event_get_num(&events));
+    CHECK_EQUAL(events, 3);
+    for (int i = 0; i < events; i++)
+        check_event(i);
     CODE(MPI_T_event_get_num(NULL), MPI_T_ERR_INVALID);
-    CODE(MPI_T_source_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), MPI_T_ERR_INVALID_INDEX);
-    CODE(MPI_T_source_get_timestamp(0, &when), MPI_T_ERR_INVALID_INDEX);
-    CODE(MPI_T_event_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+    CODE(MPI_T_source_get_info(1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), MPI_T_ERR_INVALID_INDEX);
+    CODE(MPI_T_source_get_timestamp(1, &when), MPI_T_ERR_INVALID_INDEX);
+    CODE(MPI_T_source_get_timestamp(0, NULL), MPI_T_ERR_INVALID);
+    CODE(MPI_T_event_get_info(events, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
          MPI_T_ERR_INVALID_INDEX);
     CODE(MPI_T_event_get_index("x", &number), MPI_T_ERR_INVALID_NAME);
-    CODE(MPI_T_event_handle_alloc(0, NULL, MPI_INFO_NULL, &registration), MPI_T_ERR_INVALID_INDEX);
+    CODE(MPI_T_event_handle_alloc(-1, NULL, MPI_INFO_NULL, &registration), MPI_T_ERR_INVALID_INDEX);
+    CODE(MPI_T_event_handle_alloc(0, NULL, MPI_INFO_NULL, NULL), MPI_T_ERR_INVALID);
     CODE(MPI_T_event_handle_free(registration, NULL, NULL), MPI_T_ERR_INVALID_HANDLE);
     CODE(MPI_T_event_register_callback(registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL, NULL, NULL),
          MPI_T_ERR_INVALID_HANDLE);
