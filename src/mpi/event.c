@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/clock.h"
-
 struct tb_event_listener {
     enum tb_event_kind event;
     MPI_T_event_registration handle;

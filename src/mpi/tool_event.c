@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "mpi/binding_decls.h"
 #include "mpi/event.h"
 #include "mpi/info.h"
