@@ -72,7 +72,7 @@ CHECKS = [
     Check("grid", ["tests/check-grid.py"], cores=1, timeout=120, cases=True),
     Check("large-grids", ["tests/check-large-grids.py"], tier="all", cores=1, timeout=600, cases=True),
     Check("explain", ["tests/check-explain.py"], cores=1, timeout=120, cases=True),
-    Check("plan", ["tests/check-plan.py"], cores=1, timeout=300, cases=True),
+    Check("plan", ["tests/check-plan.py"], cores=1, timeout=600, cases=True),
     Check("sim", ["tests/check-sim.py"], cores=1, timeout=120, cases=True),
     Check("simgrid", ["tests/check-simgrid.sh"], tier="all", cores=1, timeout=3600, needs=["build-gcc"], cases=True),
     Check("route", ["tests/check-route.py"], cores=1, timeout=120, cases=True),
