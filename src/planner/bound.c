@@ -3,7 +3,7 @@
 #include "planner/item_bytes.h"
 
 #define RANK_LOOK 16u /* so many ranks are counted in the time of a look at a way */
-#define FEW_SPOTS 32u /* up to so many, each that must get something is looked at by itself, */
+#define FEW_SPOTS 16u /* up to so many, each that must get something is looked at by itself, */
 #define FEW_PARTS 8u  /* and of places of so many parts all that some of them can be together */
 
 /* ---- what an operation asks for ---------------------------------------------------------------------------------- */
