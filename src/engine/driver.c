@@ -46,6 +46,13 @@ bool tb_driving_flushed(const struct tb_driving *driving)
     return true;
 }
 
+void tb_driving_miss(struct tb_driving *driving, const struct tb_peer *peer)
+{
+    for (uint32_t i = 0; i < driving->count; i++)
+        if (driving->tables[i]->miss != NULL && !tb_list_empty(&driving->active[i]))
+            driving->tables[i]->miss(&driving->active[i], peer);
+}
+
 void tb_driving_count(const struct tb_driving *driving, struct tb_counters *counters)
 {
     for (uint32_t i = 0; i < driving->count; i++)

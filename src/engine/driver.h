@@ -99,6 +99,9 @@ struct tb_driver_table {
     void (*end)(struct tb_list *active);
 
     void (*count)(const struct tb_list *active, struct tb_counters *counters); /* NULL: nothing */
+    /* A process is gone, in good order too, whether or not a channel is left that has it. NULL: nothing is to be done.
+     */
+    void (*miss)(struct tb_list *active, const struct tb_peer *peer);
 
     /* Whether others must be told that it has failed: those who take part know, but there may be others. */
     bool (*concerns)(const struct tb_drive *d, const void *state);
@@ -156,6 +159,7 @@ int tb_driving_descriptor(const struct tb_driving *driving, uint32_t driver);
 uint64_t tb_driving_deadline(const struct tb_driving *driving, bool standby);
 
 bool tb_driving_flushed(const struct tb_driving *driving);
+void tb_driving_miss(struct tb_driving *driving, const struct tb_peer *peer);
 void tb_driving_count(const struct tb_driving *driving, struct tb_counters *counters);
 void tb_driving_end(struct tb_driving *driving);
 

@@ -403,12 +403,13 @@ static bool multicast_concerns(const struct tb_drive *d, const void *state)
     return d->error != TB_ERR_GIVEN_UP;
 }
 
-static void multicast_lose(void *state, const struct tb_peer *peer)
+/* Of all channels at once: who has left one may still be needed by others. */
+static void multicast_miss(struct tb_list *active, const struct tb_peer *peer)
 {
-    struct tb_multicast_channel *c = state;
-    if (c->engine->multicast != NULL)
-        tb_multicast_lose(c->engine->multicast->protocol, peer->proc.index);
+    tb_multicast_lose(port_in(active)->protocol, peer->proc.index);
 }
+
+static void multicast_lose(void *state, const struct tb_peer *peer) {}
 
 static void multicast_give_up(void *state, const struct tb_failure *f)
 {
@@ -449,6 +450,7 @@ const struct tb_driver_table tb_driver_multicast = {.name = "multicast",
                                                     .deadline = multicast_deadline,
                                                     .flushed = multicast_flushed,
                                                     .count = multicast_count,
+                                                    .miss = multicast_miss,
                                                     .end = multicast_end,
                                                     .concerns = multicast_concerns,
                                                     .lose = multicast_lose,

@@ -8,8 +8,9 @@
 
 #define PATIENCE      32u        /* rounds of progress without a look, while nobody here waits for datagrams */
 #define RECEIVE_BYTES (4u << 20) /* that the kernel is asked to hold */
-#define FLOOD_LEAST   1000u      /* datagrams of an interval, of which more than this share are bad: */
-#define FLOOD_SHARE   8u         /* all but an eighth */
+#define FLUSH_NS      UINT64_C(1000000000) /* for which a process that leaves waits for what it is to pass on */
+#define FLOOD_LEAST   1000u                /* datagrams of an interval, of which more than this share are bad: */
+#define FLOOD_SHARE   8u                   /* all but an eighth */
 
 /* ---- datagrams --------------------------------------------------------------------------------------------------- */
 
@@ -288,10 +289,15 @@ uint64_t tb_multicast_port_deadline(const struct tb_multicast_port *port)
 
 bool tb_multicast_port_flush(struct tb_multicast_port *port)
 {
-    if (!tb_multicast_is_needed(port->protocol))
-        return true;
-    if (!port->flushing)
+    bool needed = tb_multicast_is_needed(port->protocol);
+    if (needed && port->flushing == 0) {
+        port->flushing = tb_clock_now(port->engine->config.transport.clock);
         tb_multicast_flush(port->protocol);
-    port->flushing = true;
-    return false;
+    }
+    /* For others it only passes on what those below it say, who may be gone. */
+    if (needed && !tb_multicast_keeps(port->protocol))
+        needed = tb_clock_now(port->engine->config.transport.clock) - port->flushing < FLUSH_NS;
+    if (!needed)
+        port->flushing = 0;
+    return !needed;
 }

@@ -22,7 +22,7 @@ struct tb_multicast_port {
     uint32_t waiting;         /* operations that are under way here */
     uint32_t rounds;          /* of progress, since sockets were looked at */
     bool listened;            /* the sockets were opened, or could not be */
-    bool flushing;            /* what is kept is to be confirmed */
+    uint64_t flushing;        /* since when what is kept is to be confirmed; 0: it is not */
     bool watched;             /* the standby looks after it */
     uint8_t *frame;           /* where a control message is put together */
 };

@@ -341,7 +341,7 @@ bool tb_multicast_expect_row(const struct tb_multicast *m, struct tb_multicast_r
         return false;
     *row = (struct tb_multicast_row){.context = o->context,
                                      .number = o->number,
-                                     .length = o->length,
+                                     .length = o->receive.length,
                                      .sender = tb_multicast_operation_root(o),
                                      .fragment = o->receive.to,
                                      .count = count,

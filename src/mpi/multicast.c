@@ -72,5 +72,10 @@ int tb_multicast_await(const uint8_t **places)
     tb_engine_wait(tb_self.engine, verdict_is_known, job);
     for (uint32_t i = 0; i < TB_MULTICAST_PLACES && *places == NULL; i++)
         *places = job->multicast.first[i] != 0 ? job->multicast.first : NULL;
-    return *places != NULL ? tb_engine_stand_by(tb_self.engine) : TB_OK;
+    if (*places == NULL)
+        return TB_OK;
+    tb_self_lock(); /* of several threads one opens it */
+    int error = tb_engine_stand_by(tb_self.engine);
+    tb_self_unlock();
+    return error;
 }
