@@ -232,8 +232,6 @@ struct tb_multicast_port *tb_multicast_port_of(struct tb_engine *e)
 void tb_multicast_port_close(struct tb_multicast_port *port)
 {
     struct tb_engine *e = port->engine;
-    if (port->watched)
-        tb_engine_unwatch(e, TB_STANDBY_NETWORK);
     tb_list_remove(&port->in_active);
     port_free(port);
     e->multicast = NULL;
@@ -243,14 +241,15 @@ void tb_multicast_port_close(struct tb_multicast_port *port)
 
 void tb_multicast_port_settle(struct tb_multicast_port *port)
 {
-    bool needed = tb_multicast_is_needed(port->protocol);
-    if (needed == port->watched || !port->engine->standby.open)
+    const struct tb_standby *standby = &port->engine->standby;
+    bool needed = tb_multicast_is_needed(port->protocol), watched = port->watched == standby->opened;
+    if (!standby->open || needed == watched)
         return;
     if (!needed)
         tb_engine_unwatch(port->engine, TB_STANDBY_NETWORK);
     else if (tb_engine_watch(port->engine, TB_STANDBY_NETWORK) != TB_OK)
         return; /* without a thread others wait until the program calls something */
-    port->watched = needed;
+    port->watched = needed ? standby->opened : 0;
 }
 
 static bool group_drowns(const struct tb_mcast_group *group)

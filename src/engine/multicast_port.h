@@ -23,7 +23,7 @@ struct tb_multicast_port {
     uint32_t rounds;          /* of progress, since sockets were looked at */
     bool listened;            /* the sockets were opened, or could not be */
     uint64_t flushing;        /* since when what is kept is to be confirmed; 0: it is not */
-    bool watched;             /* the standby looks after it */
+    uint32_t watched;         /* the standby looks after it, since it was opened for this time; 0: it does not */
     uint8_t *frame;           /* where a control message is put together */
 };
 

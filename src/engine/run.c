@@ -452,6 +452,7 @@ static void run_end(struct tb_run *run)
     struct tb_channel *local = run->binding.local;
     int error = run->error;
     tb_list_remove(&run->in_all);
+    tb_list_remove(&run->in_put_off); /* of several events the last may have come without a standby */
     if (run->work != NULL)
         tb_work_cache_give(&request->engine->runs.cache, run->work, run->work_bytes);
     free(run->sizes);

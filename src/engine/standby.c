@@ -145,18 +145,28 @@ static int standby_start(struct tb_engine *e)
 
 /* ---- who watches ------------------------------------------------------------------------------------------------- */
 
-int tb_engine_stand_by(struct tb_engine *engine)
+static int standby_open(struct tb_engine *e)
 {
-    struct tb_standby *s = &engine->standby;
+    struct tb_standby *s = &e->standby;
     if (s->open)
         return TB_OK;
-    int error = tb_listening_open(&s->listening, &engine->transports, &engine->driving, &engine->control,
-                                  engine->config.transport.clock);
+    int error = tb_listening_open(&s->listening, &e->transports, &e->driving, &e->control, e->config.transport.clock);
     if (error != TB_OK)
         return error;
     tb_biased_lock_open(&s->lock);
-    s->open = engine->shared = true;
+    s->open = e->shared = true;
+    s->opened++;
     return TB_OK;
+}
+
+int tb_engine_stand_by(struct tb_engine *engine)
+{
+    if (!engine->threaded)
+        return standby_open(engine);
+    tb_engine_lock(engine); /* other threads may be inside */
+    int error = standby_open(engine);
+    tb_engine_unlock(engine);
+    return error;
 }
 
 void tb_engine_stand_down(struct tb_engine *engine)
@@ -173,7 +183,7 @@ void tb_engine_stand_down(struct tb_engine *engine)
     tb_engine_unlock(engine);
     tb_listening_close(&s->listening);
     tb_biased_lock_close(&s->lock);
-    *s = (struct tb_standby){.open = false};
+    *s = (struct tb_standby){.opened = s->opened};
     engine->shared = engine->threaded;
 }
 

@@ -16,8 +16,9 @@
 #include "engine/listening.h"
 
 struct tb_standby {
-    bool open;    /* there may be one: by the thread that has opened it, which is outside */
-    bool running; /* there is one */
+    bool open;       /* there may be one */
+    bool running;    /* there is one */
+    uint32_t opened; /* how often it was opened */
     pthread_t thread;
     uint32_t watchers[TB_STANDBY_SCOPES];
     struct tb_biased_lock lock; /* of a process that is not threaded */
