@@ -88,8 +88,9 @@ struct tb_driver_table {
     /* Everything that is on its way; thorough: before a sleep. How much was done. */
     int (*advance)(struct tb_list *active, bool thorough);
     /* While something is on its way, what `advance` waits for besides frames: a descriptor that is readable when there
-     * is something to do, the same one all the time (-1: none), and the next timer (TB_NEVER: none). NULL: nothing.
-     * A driver with a descriptor says tb_engine_stir when something is on its way again. */
+     * is something to do (-1: none), and the next timer (TB_NEVER: none). NULL: nothing. A driver with a descriptor
+     * says tb_engine_stir when something is on its way again, and when it is another one, which was opened before the
+     * first was closed. */
     int (*descriptor)(const struct tb_list *active);
     uint64_t (*deadline)(const struct tb_list *active);
 

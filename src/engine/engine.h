@@ -43,9 +43,17 @@ struct tb_distance {
 
 /* The multicast group of the cluster that a process is in. */
 struct tb_engine_group {
+    bool works; /* now; otherwise nothing else is said of it, and what is multicast goes over connections */
     struct tb_mcast_config config; /* addresses, interface, hops and key; the rest is filled in by the engine */
     uint16_t piece;                /* payload bytes of a datagram */
     uint64_t byte_time;            /* ps that a byte takes on the wire, roughly; 0: not known */
+};
+
+/* What is wrong with it, as this process sees it. */
+enum tb_engine_trouble {
+    TB_TROUBLE_NONE,
+    TB_TROUBLE_UNHEARD, /* most of what was multicast lately came over connections */
+    TB_TROUBLE_OTHERS   /* another job uses the group, too */
 };
 
 struct tb_driver_table; /* driver.h */
@@ -65,10 +73,12 @@ struct tb_engine_config {
     /* Asked once for each process of another host that something is exchanged with; `distance` is zero before. NULL:
      * nothing is known. */
     void (*distance)(void *context, struct tb_proc proc, struct tb_distance *distance);
-    /* Of multicast, both or none. Which processes are in the cluster of this one; and the group of that, asked with
-     * the engine locked until it is told: false, there is none, or it is not known yet. */
+    /* Of multicast, all or none. Which processes are in the cluster of this one; the group of that, asked with the
+     * engine locked until it is told: false, there never is one, or it is not known yet; and trouble with it, told with
+     * the engine locked, and not often: it should be tested, of which tb_engine_regroup tells the result. */
     bool (*in_cluster)(void *context, struct tb_proc proc);
     bool (*multicast)(void *context, struct tb_engine_group *group);
+    void (*multicast_trouble)(void *context, enum tb_engine_trouble what);
     /* Descriptor of the control connection to the agent (-1: none), and what to call when it is readable. Called from
      * progress with the engine locked; may call tb_engine_adopt, tb_engine_refused, tb_engine_lost. */
     int control;
@@ -139,6 +149,9 @@ void tb_engine_routes(struct tb_engine *engine); /* the gateways to other hosts 
 /* The multicast group is known now. Whoever hears for its host calls it then, since what comes before it listens has to
  * be sent again; others listen when they first take part in a multicast. From control_ready, too. */
 void tb_engine_listen(struct tb_engine *engine);
+/* Something else is known of the group: it does not work any more, works again, or is another one. Processes may learn
+ * of that at different times. */
+void tb_engine_regroup(struct tb_engine *engine);
 
 /* ---- channels ---------------------------------------------------------------------------------------------------- */
 

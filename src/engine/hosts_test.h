@@ -41,6 +41,9 @@ struct hosts {
     struct tb_channel *channels[RANKS]; /* of all ranks, agreed on */
 };
 
+/* What a test wants of engines and of the network besides; NULL: nothing. */
+static void (*hosts_adapt)(struct hosts *h, struct tb_engine_config *config);
+
 static bool is_here(void *context, struct tb_proc proc)
 {
     const struct self *self = context;
@@ -90,6 +93,8 @@ static void rank_open(struct hosts *h, uint32_t rank, uint32_t index)
                                       .context = &h->self[rank],
                                       .control = -1};
     struct tb_channel_config channel = config_of(WORLD, h->ranks, rank, NULL);
+    if (hosts_adapt != NULL)
+        hosts_adapt(h, &config);
     assert_int_equal(tb_engine_open(&config, &h->engines[rank]), TB_OK);
     assert_int_equal(tb_engine_transport(h->engines[rank], &h->far, &far), TB_OK);
     tb_engine_claim(h->engines[rank], WORLD, true);
@@ -113,7 +118,7 @@ static uint32_t boards_free(const struct hosts *h, uint32_t host)
     return free;
 }
 
-static uint32_t boards_taken(const struct hosts *h, uint32_t host)
+static __attribute__((unused)) uint32_t boards_taken(const struct hosts *h, uint32_t host)
 {
     return h->place[host].boards - boards_free(h, host);
 }
@@ -149,7 +154,7 @@ static void hosts_open(struct hosts *h, const uint32_t *of, uint32_t ranks)
         h->place[i].boards = boards_free(h, i);
 }
 
-static void hosts_settle(struct hosts *h)
+static __attribute__((unused)) void hosts_settle(struct hosts *h)
 {
     for (int quiet = 0; quiet < 70;) { /* whether another has passed by is not looked at each time */
         int n = 0;

@@ -8,8 +8,6 @@
 #define ITEM_BITS  12u /* of a number: of an item of a step, */
 #define PLACE_BITS 4u  /* of its place in the collective */
 
-#define ITEMS_PASSED 256u /* of a step that are not told one by one that they are over */
-
 _Static_assert(TB_COMPOSITE_ITEMS <= 1u << ITEM_BITS && TB_PROGRAM_PLACES_LIMIT <= 1u << PLACE_BITS,
                "each item has a number of its own");
 
@@ -244,6 +242,25 @@ static void item_bind(struct tb_multicast_drive *s)
     };
 }
 
+/* Whether what has come holds long double as another machine writes it: that is not given to the program. */
+static bool item_is_unlike(const struct tb_multicast_drive *s)
+{
+    const struct tb_part *part = &s->work->part;
+    uint8_t theirs = s->work->operation.representation, mine = s->channel->engine->representation;
+    return theirs != mine && part->length > 0 && part->buffer->type->long_double && (theirs & TB_REP_CANONICAL) == 0 &&
+           ((theirs ^ mine) & TB_REP_LDOUBLE_MASK) != 0;
+}
+
+/* Others are told at once that an item is over: a root may have no room for the next ones until all have passed it. */
+static void item_over(struct tb_multicast_drive *s)
+{
+    struct tb_drive *d = &s->drive;
+    if (item_is_unlike(s))
+        d->error = tb_error(TB_ERR_UNSUPPORTED, "rank %u writes long double in another way", d->step->peer);
+    else if (++d->done < d->step->items)
+        channel_pass(s->channel);
+}
+
 /* Begins items that are ready, until one is under way. True: it is over. */
 static bool drive_go_on(struct tb_multicast_drive *s)
 {
@@ -256,12 +273,10 @@ static bool drive_go_on(struct tb_multicast_drive *s)
             s->under_way = true;
             port->waiting++;
         } else if (rc == TB_OK) {
-            d->done++;
+            item_over(s);
         } else {
             d->error = rc;
         }
-        if (d->done % ITEMS_PASSED == 0)
-            channel_pass(s->channel);
     }
     tb_multicast_port_settle(port);
     return tb_drive_over(d);
@@ -282,7 +297,7 @@ static void operation_done(struct tb_multicast_operation *o, int error)
     s->channel->engine->multicast->waiting--;
     s->under_way = false;
     if (error == TB_OK)
-        s->drive.done++;
+        item_over(s);
     else
         s->drive.error = error;
     if (drive_go_on(s))
@@ -321,6 +336,8 @@ static bool multicast_start(struct tb_drive *d, void *state, bool idle)
 static bool multicast_extend(struct tb_drive *d, void *state)
 {
     struct tb_multicast_drive *s = TB_CONTAINER(d, struct tb_multicast_drive, drive);
+    if (!tb_list_empty(&s->in_ended))
+        return false; /* it was stopped, and ends when the driver is advanced */
     bool over = drive_go_on(s);
     if (over)
         drive_end(s);
@@ -393,6 +410,14 @@ void tb_engine_listen(struct tb_engine *engine)
     struct tb_multicast_port *port = tb_multicast_port_of(engine);
     if (port != NULL)
         tb_multicast_port_listen(port);
+    tb_engine_unlock(engine);
+}
+
+void tb_engine_regroup(struct tb_engine *engine)
+{
+    tb_engine_lock(engine);
+    if (engine->multicast != NULL)
+        tb_multicast_port_regroup(engine->multicast);
     tb_engine_unlock(engine);
 }
 

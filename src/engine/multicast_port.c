@@ -11,26 +11,38 @@
 #define FLUSH_NS      UINT64_C(1000000000) /* for which a process that leaves waits for what it is to pass on */
 #define FLOOD_LEAST   1000u                /* datagrams of an interval, of which more than this share are bad: */
 #define FLOOD_SHARE   8u                   /* all but an eighth */
+#define PIECE         1024u                /* payload of a fragment while there is no group that says more */
 
 /* ---- datagrams --------------------------------------------------------------------------------------------------- */
+
+/* Nothing leaves here, or nothing for the group that does not work: who misses it asks over a connection. */
+static bool port_is_mute(const struct tb_multicast_port *port, const struct tb_multicast_out *out)
+{
+    return port->group == NULL || (out->to == NULL && !port->works);
+}
 
 static uint32_t port_send(void *owner, const struct tb_multicast_out *out, uint32_t count)
 {
     struct tb_multicast_port *port = owner;
     struct tb_mcast_datagram row[TB_MULTICAST_BATCH];
     uint32_t sent = 0;
-    if (port->group == NULL)
-        return count; /* nothing leaves here; who misses it asks over a connection */
     while (sent < count) {
         uint32_t n = 0;
         for (; sent + n < count && out[sent + n].to == out[sent].to && n < TB_MULTICAST_BATCH; n++)
             row[n] = (struct tb_mcast_datagram){out[sent + n].head, out[sent + n].payload, out[sent + n].length};
+        if (port_is_mute(port, &out[sent])) {
+            port->unsent += n;
+            sent += n;
+            continue;
+        }
         union tb_mcast_address to;
         if (out[sent].to != NULL)
             memcpy(&to, out[sent].to->bytes, sizeof to);
         int taken = tb_mcast_group_send(port->group, out[sent].to != NULL ? &to : NULL, row, n);
-        if (taken < 0)
-            return count; /* as if they were lost on the way */
+        if (taken < 0) { /* as if they were lost on the way */
+            port->unsent += count - sent;
+            return count;
+        }
         sent += (uint32_t)taken;
         if ((uint32_t)taken < n)
             break;
@@ -123,16 +135,48 @@ static bool port_is_gone(void *owner, uint64_t context)
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
-void tb_multicast_port_listen(struct tb_multicast_port *port)
+/* The descriptor of the group that was open before must not become that of the new one (driver.h). */
+static void group_open(struct tb_multicast_port *port)
 {
-    if (port->listened)
-        return;
-    port->listened = true;
+    struct tb_mcast_group *before = port->group;
     if (tb_mcast_group_open(&port->group, &port->config) != TB_OK) {
         port->group = NULL;
         tb_log(TB_LOG_INFO, "engine", "multicast: %s; what others send comes over connections", tb_error_story());
     }
+    if (before != NULL) {
+        const struct tb_mcast_counters *c = tb_mcast_group_counters(before);
+        port->foreign += c->foreign;
+        port->bad += c->forged + c->foreign + c->malformed;
+        tb_mcast_group_close(before);
+    }
     tb_engine_stir(port->engine);
+}
+
+void tb_multicast_port_listen(struct tb_multicast_port *port)
+{
+    if (port->listens)
+        return;
+    port->listens = true;
+    if (port->works)
+        group_open(port);
+}
+
+/* What is said of the group, beside which the rest stays as it is. */
+static void group_adopt(struct tb_mcast_config *config, const struct tb_mcast_config *given)
+{
+    config->group = given->group;
+    config->local = given->local;
+    config->interface = given->interface;
+    config->hops = given->hops;
+    config->key = given->key;
+}
+
+static bool group_is(const struct tb_mcast_config *config, const struct tb_mcast_config *given)
+{
+    return memcmp(&config->group, &given->group, sizeof config->group) == 0 &&
+           memcmp(&config->local, &given->local, sizeof config->local) == 0 &&
+           memcmp(&config->key, &given->key, sizeof config->key) == 0 && config->interface == given->interface &&
+           config->hops == given->hops;
 }
 
 static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const struct tb_engine_group *given)
@@ -145,7 +189,8 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
     tb_list_init(&port->ended);
     (void)tb_random_secret(&seed, sizeof seed);
     tb_random_seed(&port->random, seed);
-    port->config = given->config;
+    port->works = given->works;
+    group_adopt(&port->config, &given->config);
     port->config.job = e->config.transport.self.job;
     port->config.self = e->config.transport.self.index;
     port->config.join = false; /* the agent of the host is a member, for all of its ranks */
@@ -161,26 +206,31 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
         .job = e->config.transport.self.job,
         .self = e->config.transport.self.index,
         .representation = e->representation,
-        .piece = given->piece,
+        .piece = given->works ? given->piece : PIECE,
         .byte_time = given->byte_time,
     };
     config.limits.delay = (uint64_t)tb_param.mcast_delay;
     return tb_multicast_open(&config, &port->protocol);
 }
 
-void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_counters *counters)
+static const struct tb_mcast_counters *counted_by(const struct tb_multicast_port *port)
 {
     static const struct tb_mcast_counters none;
-    const struct tb_mcast_counters *g = port->group != NULL ? tb_mcast_group_counters(port->group) : &none;
+    return port->group != NULL ? tb_mcast_group_counters(port->group) : &none;
+}
+
+void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_counters *counters)
+{
+    const struct tb_mcast_counters *g = counted_by(port);
     struct tb_multicast_counters c;
     tb_multicast_count(port->protocol, &c);
     uint64_t begins = c.waits + c.early_begins;
-    counters->multicast_sent = c.sent;
+    counters->multicast_sent = c.sent - port->unsent;
     counters->multicast_used = c.used;
     counters->multicast_early = c.early;
     counters->multicast_late = c.late;
     counters->multicast_repaired = c.mended;
-    counters->multicast_rejected = c.rejected + g->forged + g->foreign + g->malformed;
+    counters->multicast_rejected = c.rejected + port->bad + g->forged + g->foreign + g->malformed;
     counters->multicast_control = c.repaired_bytes;
     counters->multicast_skew = begins > 0 ? (c.waited + c.early_by) / begins : 0;
 }
@@ -224,6 +274,11 @@ struct tb_multicast_port *tb_multicast_port_of(struct tb_engine *e)
         return NULL;
     }
     e->multicast = port;
+    tb_multicast_deafen(port->protocol, !port->works);
+    for (uint32_t i = 0; i < e->peers.count; i++) /* of whom channels were told before there was a port */
+        if (e->peers.by_index[i] != NULL && e->peers.by_index[i]->error != TB_OK &&
+            e->peers.by_index[i]->error != TB_ERR_CLOSED)
+            tb_multicast_lose(port->protocol, i);
     tb_list_append(&e->driving.active[TB_DRIVER_MULTICAST], &port->in_active);
     tb_engine_stir(e);
     return port;
@@ -258,6 +313,50 @@ static bool group_drowns(const struct tb_mcast_group *group)
     return lately.bad + lately.good > FLOOD_LEAST && lately.good < (lately.bad + lately.good) / FLOOD_SHARE;
 }
 
+static struct tb_multicast_seen seen_by(const struct tb_multicast_port *port)
+{
+    struct tb_multicast_counters c;
+    tb_multicast_count(port->protocol, &c);
+    return (struct tb_multicast_seen){c.messages, c.used, c.rested, port->foreign + counted_by(port)->foreign};
+}
+
+/* What does not work, or is not heard here alone, need not be tested. */
+static void look_for_trouble(struct tb_multicast_port *port)
+{
+    const struct tb_engine_config *config = &port->engine->config;
+    struct tb_multicast_seen seen = seen_by(port);
+    uint64_t now = tb_clock_now(config->transport.clock);
+    if (!port->works || port->group == NULL) {
+        tb_multicast_health_renew(&port->health, &seen, now);
+        return;
+    }
+    enum tb_engine_trouble what = tb_multicast_health_look(&port->health, &seen, now);
+    if (what == TB_TROUBLE_NONE)
+        return;
+    tb_log(TB_LOG_DEBUG, "engine", "multicast: %s",
+           what == TB_TROUBLE_OTHERS ? "another job uses the group" : "most of it comes over connections");
+    if (config->multicast_trouble != NULL)
+        config->multicast_trouble(config->context, what);
+}
+
+void tb_multicast_port_regroup(struct tb_multicast_port *port)
+{
+    const struct tb_engine_config *config = &port->engine->config;
+    struct tb_engine_group given = {.works = false};
+    port->works = config->multicast(config->context, &given) && given.works;
+    if (port->works) {
+        bool same = group_is(&port->config, &given.config);
+        group_adopt(&port->config, &given.config);
+        tb_multicast_cut(port->protocol, given.piece);
+        if (port->listens && (port->group == NULL || !same))
+            group_open(port);
+    }
+    tb_multicast_deafen(port->protocol, !port->works);
+    struct tb_multicast_seen seen = seen_by(port);
+    tb_multicast_health_renew(&port->health, &seen, tb_clock_now(config->transport.clock));
+    tb_engine_stir(port->engine);
+}
+
 int tb_multicast_port_advance(struct tb_multicast_port *port, bool thorough)
 {
     int n = 0;
@@ -266,8 +365,9 @@ int tb_multicast_port_advance(struct tb_multicast_port *port, bool thorough)
     port->rounds = 0;
     if (port->group != NULL) {
         n = tb_mcast_group_poll(port->group);
-        tb_multicast_deafen(port->protocol, group_drowns(port->group));
+        tb_multicast_deafen(port->protocol, !port->works || group_drowns(port->group));
     }
+    look_for_trouble(port);
     tb_multicast_control_writable(port->protocol);
     tb_multicast_advance(port->protocol);
     tb_multicast_port_settle(port);

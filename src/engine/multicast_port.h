@@ -1,13 +1,15 @@
 /* What a process has of multicast: the group of its cluster, the protocol that makes it dependable (link/multicast.h),
  * and between them the engine, which carries control messages as frames to other processes. There is one a process,
  * opened with the first collective in which it may take part, or the first frame of another one that does. A process
- * that cannot open its sockets hears nothing, and gets everything over connections.
+ * that cannot open its sockets hears nothing, and gets everything over connections. While the group is known not to
+ * work, nothing is sent to it, and what others multicast is asked for over connections at once; so it does not matter
+ * that some processes know of it later than others.
  *
  * Part of the engine, touched with it locked. */
 #ifndef TB_ENGINE_MULTICAST_PORT_H
 #define TB_ENGINE_MULTICAST_PORT_H
 
-#include "engine/engine.h"
+#include "engine/multicast_health.h"
 #include "link/link.h"
 #include "transport/transport.h"
 
@@ -16,12 +18,17 @@ struct tb_multicast_port {
     struct tb_mcast_config config; /* of the group */
     struct tb_mcast_group *group;  /* NULL: nothing is heard, or not yet */
     struct tb_multicast *protocol;
+    struct tb_multicast_health health;
+    bool works;       /* the group, as far as is known */
+    uint64_t unsent;  /* datagrams that the protocol takes for sent, and nobody has seen */
+    uint64_t foreign; /* datagrams of other jobs, bad ones in all: of groups that this process was in before */
+    uint64_t bad;
     struct tb_random random;
     struct tb_list in_active; /* in the engine's list of what the driver has under way, from the beginning to the end */
     struct tb_list ended;     /* drives whose end is to be told */
     uint32_t waiting;         /* operations that are under way here */
     uint32_t rounds;          /* of progress, since sockets were looked at */
-    bool listened;            /* the sockets were opened, or could not be */
+    bool listens;             /* the sockets are wanted */
     uint64_t flushing;        /* since when what is kept is to be confirmed; 0: it is not */
     uint32_t watched;         /* the standby looks after it, since it was opened for this time; 0: it does not */
     uint8_t *frame;           /* where a control message is put together */
@@ -31,6 +38,8 @@ struct tb_multicast_port {
 struct tb_multicast_port *tb_multicast_port_of(struct tb_engine *e);
 /* This process is to send or to hear: of a host only those do, so the sockets are not opened before. */
 void tb_multicast_port_listen(struct tb_multicast_port *port);
+/* Asks for the group again. */
+void tb_multicast_port_regroup(struct tb_multicast_port *port);
 /* Looks at the sockets, if it is time to, and does what is due. How much came. */
 int tb_multicast_port_advance(struct tb_multicast_port *port, bool thorough);
 int tb_multicast_port_descriptor(const struct tb_multicast_port *port);

@@ -114,6 +114,35 @@ enum tb_multicast_verdict tb_multicast_newest(const struct tb_multicast_facts *m
     return judge(m, m->newest, place);
 }
 
+/* Of a byte of bits, the one of a place. */
+static uint8_t bit_in(uint32_t byte, uint32_t place)
+{
+    return byte == place / 8 ? (uint8_t)(1u << place % 8) : 0;
+}
+
+uint64_t tb_multicast_uncast(const struct tb_multicast_facts *m, uint32_t place)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < TB_MULTICAST_PLACES; i++) {
+        unsigned failed = m->first[i] & ~(unsigned)m->newest[i], there = bit_in(i, place);
+        bits |= (failed & there) != 0 ? TB_CONTEXT_UNCAST_THERE : 0;
+        bits |= (failed & ~there) != 0 ? TB_CONTEXT_UNCAST_AWAY : 0;
+    }
+    return bits;
+}
+
+bool tb_multicast_allowed(const struct tb_multicast_facts *m, uint64_t context, uint32_t place,
+                          uint8_t places[static TB_MULTICAST_PLACES])
+{
+    bool there = (context & TB_CONTEXT_UNCAST_THERE) == 0, away = (context & TB_CONTEXT_UNCAST_AWAY) == 0, any = false;
+    for (uint32_t i = 0; i < TB_MULTICAST_PLACES; i++) {
+        uint8_t own = bit_in(i, place);
+        places[i] = m->first[i] & (uint8_t)((there ? own : 0) | (away ? ~own : 0));
+        any = any || places[i] != 0;
+    }
+    return any;
+}
+
 static void set_bits(uint8_t to[TB_MULTICAST_PLACES], const uint8_t *bits, size_t length)
 {
     memset(to, 0, TB_MULTICAST_PLACES);

@@ -106,6 +106,14 @@ static inline bool tb_multicast_bit(const uint8_t bits[TB_MULTICAST_PLACES], uin
 enum tb_multicast_verdict tb_multicast_first(const struct tb_multicast_facts *multicast, uint32_t place);
 /* What is known now; not all ranks know the same at the same time. */
 enum tb_multicast_verdict tb_multicast_newest(const struct tb_multicast_facts *multicast, uint32_t place);
+/* Bits for the contexts of communicators that a process in this place makes up from now on: where it has worked, and
+ * does not now. Whoever hears of such a context knows them, so that all ranks of the communicator choose alike,
+ * whenever they hear of verdicts. */
+uint64_t tb_multicast_uncast(const struct tb_multicast_facts *multicast, uint32_t place);
+/* Where ranks of a communicator with this context, made up in that place, may multicast: where the first verdict says
+ * so, but for that. Whether that is anywhere. */
+bool tb_multicast_allowed(const struct tb_multicast_facts *multicast, uint64_t context, uint32_t place,
+                          uint8_t places[static TB_MULTICAST_PLACES]);
 /* Takes a verdict of the launcher's; `bits` as they travel, without zeros at their end. One that is not newer changes
  * nothing. */
 int tb_multicast_learn(struct tb_multicast_facts *multicast, uint32_t version, const uint8_t *bits, size_t length);

@@ -186,6 +186,50 @@ static void the_first_verdict_stays(void **state)
     assert_int_equal(tb_multicast_newest(&agent, 2), TB_MULTICAST_FAILS);
 }
 
+static bool allows(const struct tb_multicast_facts *m, uint64_t context, uint32_t made, uint32_t place)
+{
+    uint8_t places[TB_MULTICAST_PLACES];
+    bool any = tb_multicast_allowed(m, context, made, places);
+    assert_true(any || !tb_multicast_bit(places, place));
+    return tb_multicast_bit(places, place);
+}
+
+/* Places 2, 9 and 15 work at first; what a process in 9 knows later is what all ranks of its communicators use. */
+static void new_communicators_do_without_what_has_failed(void **state)
+{
+    const uint8_t first[2] = {0x04, 0x82}, without_2[2] = {0, 0x82}, without_9[2] = {0x04, 0x80},
+                  more[2] = {0x0c, 0x82};
+    struct tb_multicast_facts leader = {.expected = true}, other = {.expected = true};
+    const uint64_t context = tb_context_make(0, 77, 5, TB_PLANE_POINT);
+    uint8_t places[TB_MULTICAST_PLACES];
+    assert_int_equal(tb_multicast_learn(&leader, 1, first, sizeof first), TB_OK);
+    assert_int_equal(tb_multicast_learn(&other, 1, first, sizeof first), TB_OK);
+    assert_true(tb_multicast_uncast(&leader, 9) == 0);
+    assert_true(allows(&other, context, 9, 2) && allows(&other, context, 9, 9) && allows(&other, context, 9, 15));
+    assert_false(allows(&other, context, 9, 3));
+
+    assert_int_equal(tb_multicast_learn(&leader, 2, without_2, sizeof without_2), TB_OK);
+    uint64_t made = context | tb_multicast_uncast(&leader, 9);
+    assert_true(made == (context | TB_CONTEXT_UNCAST_AWAY));
+    assert_true(!allows(&other, made, 9, 2) && allows(&other, made, 9, 9) && !allows(&other, made, 9, 15));
+
+    assert_int_equal(tb_multicast_learn(&leader, 3, without_9, sizeof without_9), TB_OK);
+    made = context | tb_multicast_uncast(&leader, 9);
+    assert_true(made == (context | TB_CONTEXT_UNCAST_THERE));
+    assert_true(allows(&other, made, 9, 2) && !allows(&other, made, 9, 9) && allows(&other, made, 9, 15));
+
+    assert_int_equal(tb_multicast_learn(&leader, 4, NULL, 0), TB_OK);
+    made = context | tb_multicast_uncast(&leader, 9);
+    assert_false(tb_multicast_allowed(&other, made, 9, places));
+    assert_int_equal(tb_context_leader(made), 77);
+    assert_true(made != context && tb_context_plane(made, TB_PLANE_POINT) == made);
+
+    assert_int_equal(tb_multicast_learn(&leader, 5, more, sizeof more),
+                     TB_OK); /* more than at first counts for nothing */
+    assert_true(tb_multicast_uncast(&leader, 9) == 0);
+    assert_false(allows(&leader, context, 9, 3));
+}
+
 static void verdicts_that_make_no_sense(void **state)
 {
     static uint8_t bits[TB_MULTICAST_PLACES + 1];
@@ -220,6 +264,7 @@ int main(void)
         cmocka_unit_test(probers_are_spread),
         cmocka_unit_test(without_groups_nothing_is_waited_for),
         cmocka_unit_test(the_first_verdict_stays),
+        cmocka_unit_test(new_communicators_do_without_what_has_failed),
         cmocka_unit_test(verdicts_that_make_no_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

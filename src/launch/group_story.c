@@ -114,7 +114,8 @@ void tb_group_story_verdict(const struct tb_tested_group *group, const struct tb
     } else {
         add(&s, "%s", group->why);
         add_cluster(&s, group->choice, book, " (", ")");
-        add(&s, ": other algorithms are used");
+        add(&s, group->has_worked ? ": connections are used instead, and by new communicators other algorithms"
+                                  : ": other algorithms are used");
     }
 }
 

@@ -49,15 +49,23 @@ static bool writer_reserve(struct tb_writer *w)
     return w->error == TB_OK;
 }
 
+/* For a batch of fragments, and for what one control message carries. */
+static size_t scratch_bytes(const struct tb_multicast_limits *limits, uint16_t piece)
+{
+    size_t batch = (size_t)piece * TB_MULTICAST_BATCH, run = (size_t)limits->rest_bytes + piece;
+    TB_ASSERT(run < TB_MULTICAST_CONTROL_BYTES - WRITER_BYTES);
+    return batch > run ? batch : run;
+}
+
 int tb_multicast_open(const struct tb_multicast_config *config, struct tb_multicast **multicast)
 {
     const struct tb_multicast_limits *limits = &config->limits;
-    size_t batch = (size_t)config->piece * TB_MULTICAST_BATCH, run = (size_t)limits->rest_bytes + config->piece;
-    TB_ASSERT(config->piece > 0 && limits->fan > 0 && run < TB_MULTICAST_CONTROL_BYTES - WRITER_BYTES);
+    TB_ASSERT(config->piece > 0 && limits->fan > 0);
     struct tb_multicast *m = calloc(1, sizeof *m);
     if (m == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for multicast");
-    m->scratch = malloc(batch > run ? batch : run);
+    m->scratch = malloc(scratch_bytes(limits, config->piece));
+    m->scratch_piece = config->piece;
     if (!writer_reserve(&m->writer) || m->scratch == NULL) {
         tb_writer_close(&m->writer);
         free(m->scratch);
@@ -480,6 +488,20 @@ void tb_multicast_deafen(struct tb_multicast *m, bool deaf)
     TB_LIST_EACH (c, &m->contexts.order, struct tb_multicast_context, in_order)
         if (begins)
             deafen_all(m, &c->receives);
+}
+
+void tb_multicast_cut(struct tb_multicast *m, uint16_t piece)
+{
+    TB_ASSERT(piece > 0);
+    if (piece > m->scratch_piece) { /* nothing stands there between two calls */
+        char *scratch = malloc(scratch_bytes(&m->limits, piece));
+        if (scratch == NULL)
+            return;
+        free(m->scratch);
+        m->scratch = scratch;
+        m->scratch_piece = piece;
+    }
+    m->config.piece = piece;
 }
 
 void tb_multicast_flush(struct tb_multicast *m)

@@ -136,10 +136,12 @@ struct tb_multicast_counters {
     uint64_t foreign;  /* of messages that are for others, as far as that shows */
     uint64_t repeated; /* of fragments that were here */
     uint64_t rejected; /* of other roots, lengths or forms than they should be, or too old to count */
+    uint64_t messages; /* that were received here, to their end */
     /* Repairs that were sent, and those that were used. */
     uint64_t repaired_all, repaired_one; /* datagrams to all, to one */
     uint64_t repaired_bytes;             /* by control messages */
-    uint64_t mended;                     /* fragments that a repair brought */
+    uint64_t mended;                     /* fragments that a repair brought, */
+    uint64_t rested;                     /* and those of them that came by control messages */
     uint64_t asks_sent, asks_heard;      /* datagrams */
     uint64_t control_asks_sent, control_asks_heard;
     uint64_t status; /* datagrams that say that the root has not begun */
@@ -266,6 +268,8 @@ void tb_multicast_introduce(struct tb_multicast *m, uint32_t process, const stru
 /* Datagrams are not to be relied on here, as in a flood of strange ones, or are again: meanwhile what is received here
  * is asked for by control messages, at once. What comes in datagrams all the same counts. */
 void tb_multicast_deafen(struct tb_multicast *m, bool deaf);
+/* From now on messages are cut into pieces of so many bytes. Without memory for that they are cut as before. */
+void tb_multicast_cut(struct tb_multicast *m, uint16_t piece);
 /* Everything that is kept is to be confirmed soon, as at the end of a job. */
 void tb_multicast_flush(struct tb_multicast *m);
 /* Others may need this object to be fed and advanced, though its owner may have no operation under way. */

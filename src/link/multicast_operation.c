@@ -123,8 +123,12 @@ void tb_multicast_operation_complete(struct tb_multicast *m, struct tb_multicast
 {
     uint32_t blame = tb_multicast_operation_root(o);
     struct tb_multicast_peer *root = tb_multicast_peers_get(&m->peers, blame);
-    if (root != NULL)
+    m->counters.messages++;
+    if (root != NULL) {
         root->unheard = o->receive.heard ? 0 : root->unheard + 1;
+        root->unheard_context = o->context;
+        root->unheard_number = o->number;
+    }
     int error = o->receive.length == o->length  ? TB_OK
                 : o->receive.length > o->length ? TB_ERR_TRUNCATE
                                                 : TB_ERR_MISMATCH;

@@ -15,12 +15,13 @@ struct tb_multicast_peer {
     /* As a member that asks: its last question. As a root: its last status. */
     uint64_t question, status;
     /* As a root. */
-    uint32_t unheard;              /* messages in a row of which no datagram came but repairs */
-    uint64_t context, number;      /* the last message that something was heard of */
-    uint64_t wait, wait_deviation; /* ns from beginning to receive to the first datagram; 0: not known */
-    uint64_t answer;               /* ns that it takes to answer, smoothed; 0: not known */
-    uint64_t gap;                  /* ns between datagrams, smoothed */
-    uint64_t overtaking;           /* ns by which one was overtaken, the most of late */
+    uint32_t unheard;                         /* messages in a row of which no datagram came but repairs */
+    uint64_t unheard_context, unheard_number; /* the last of them */
+    uint64_t context, number;                 /* the last message that something was heard of */
+    uint64_t wait, wait_deviation;            /* ns from beginning to receive to the first datagram; 0: not known */
+    uint64_t answer;                          /* ns that it takes to answer, smoothed; 0: not known */
+    uint64_t gap;                             /* ns between datagrams, smoothed */
+    uint64_t overtaking;                      /* ns by which one was overtaken, the most of late */
 };
 
 struct tb_multicast_peers {

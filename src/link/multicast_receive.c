@@ -225,6 +225,15 @@ static bool may_send(const struct tb_multicast *m, const struct tb_multicast_con
            tb_multicast_tree_has(&c->members, root);
 }
 
+/* Of the last message of a root that was not heard, since control messages were faster: datagrams come here again. */
+static void note_late(struct tb_multicast *m, const struct tb_datagram *head)
+{
+    struct tb_multicast_peer *root = tb_multicast_peers_find(&m->peers, head->sender);
+    if (root != NULL && (head->flags & TB_DATAGRAM_REPAIR) == 0 && root->unheard_context == head->context &&
+        root->unheard_number == head->number)
+        root->unheard = 0;
+}
+
 bool tb_multicast_receive_data(struct tb_multicast *m, const struct tb_datagram *head, const void *payload,
                                size_t length)
 {
@@ -236,6 +245,7 @@ bool tb_multicast_receive_data(struct tb_multicast *m, const struct tb_datagram 
         return receive_fragment(m, o, head, payload, length);
     if (tb_multicast_operation_is_over(m, c, head->context, head->number)) {
         m->counters.late++;
+        note_late(m, head);
         return false;
     }
     if (!may_send(m, c, head->number, head->sender)) {
@@ -328,6 +338,7 @@ static void take_rest(struct tb_multicast *m, struct tb_multicast_operation *o, 
         if (take(m, o, fragment, data + at, bytes) == TB_MULTICAST_NEW) {
             any = true;
             m->counters.mended++;
+            m->counters.rested++;
         }
         if (bytes == 0)
             break;

@@ -43,7 +43,7 @@ void tb_multicast_source_datagram(struct tb_multicast *m, const struct tb_multic
         out->payload = (const char *)s->payload.base + offset;
         return;
     }
-    char *place = m->scratch + (size_t)slot * m->config.piece;
+    char *place = m->scratch + (size_t)slot * m->scratch_piece;
     tb_multicast_payload_copy(&s->payload, offset, place, length, true);
     out->payload = place;
 }

@@ -36,7 +36,8 @@ struct tb_multicast {
     bool stuck;          /* nor some control messages, until then: */
     uint64_t stuck_until;
     struct tb_writer writer;      /* of control messages; it has room for any from the beginning */
-    char *scratch;                /* for a batch of fragments that do not stand in one piece */
+    char *scratch;                /* for a batch of fragments that do not stand in one piece, */
+    uint16_t scratch_piece;       /* of at most so many bytes */
     uint64_t questions, statuses; /* serial numbers */
     bool deaf;
 

@@ -27,7 +27,8 @@ uint64_t tb_context_take(void)
         tb_error(TB_ERR_LIMIT, "this process has made %u communicators, and there are no more", TB_CONTEXT_LIMIT);
         return 0;
     }
-    uint64_t context = tb_context_make(0, tb_self.job.self.index, counter, TB_PLANE_POINT);
+    uint64_t context = tb_context_make(0, tb_self.job.self.index, counter, TB_PLANE_POINT) |
+                       __atomic_load_n(&tb_self.uncast, __ATOMIC_RELAXED);
     tb_engine_claim(tb_self.engine, context, false);
     return context;
 }

@@ -43,19 +43,42 @@ static uint64_t byte_time(struct tb_job *job)
 bool tb_multicast_group_of(void *context, struct tb_engine_group *group)
 {
     struct tb_job *job = context;
-    const struct tb_multicast_group *g = &job->multicast.group;
-    if (!job->multicast.grouped)
-        return false;
+    const struct tb_multicast_facts *facts = &job->multicast;
+    const struct tb_multicast_group *g = &facts->group;
     memset(group, 0, sizeof *group);
+    if (!facts->grouped && tb_multicast_first(facts, place_of(job, job->self.index)) != TB_MULTICAST_WORKS)
+        return false;
+    group->works = facts->grouped;
+    group->byte_time = byte_time(job);
+    if (!facts->grouped) /* algorithms that were chosen while it did go on, over connections */
+        return true;
     socket_name(&g->address, &group->config.group.in4, &group->config.group.in6);
     socket_name(&g->local, &group->config.local.in4, &group->config.local.in6);
     group->config.interface = g->interface;
     group->config.hops = (uint8_t)g->ttl;
     group->config.key = g->key;
     group->piece = (uint16_t)g->piece;
-    group->byte_time = byte_time(job);
     return true;
 }
+
+/* ---- trouble ----------------------------------------------------------------------------------------------------- */
+
+void tb_multicast_complain(void *context, enum tb_engine_trouble what)
+{
+    tb_job_tell_group_trouble(context, what == TB_TROUBLE_OTHERS ? TB_MULTICAST_OTHER_JOB : TB_MULTICAST_UNHEARD);
+}
+
+void tb_multicast_learnt(void)
+{
+    const struct tb_job *job = &tb_self.job;
+    uint64_t uncast = tb_multicast_uncast(&job->multicast, place_of(job, job->self.index));
+    __atomic_store_n(&tb_self.uncast, uncast, __ATOMIC_RELAXED);
+    tb_engine_regroup(tb_self.engine);
+    if (tb_self.job.local_index == 0)
+        tb_engine_listen(tb_self.engine); /* the first rank of a host hears for the others, mostly */
+}
+
+/* ---- where it is used -------------------------------------------------------------------------------------------- */
 
 static bool verdict_is_known(void *context)
 {
@@ -63,16 +86,16 @@ static bool verdict_is_known(void *context)
     return job->multicast.version > 0;
 }
 
-int tb_multicast_await(const uint8_t **places)
+int tb_multicast_await(uint64_t communicator, uint8_t places[TB_MULTICAST_PLACES], bool *any)
 {
     struct tb_job *job = &tb_self.job;
-    *places = NULL;
+    *any = false;
     if (!job->multicast.expected)
         return TB_OK;
     tb_engine_wait(tb_self.engine, verdict_is_known, job);
-    for (uint32_t i = 0; i < TB_MULTICAST_PLACES && *places == NULL; i++)
-        *places = job->multicast.first[i] != 0 ? job->multicast.first : NULL;
-    if (*places == NULL)
+    uint32_t there = place_of(job, tb_context_leader(communicator));
+    *any = tb_multicast_allowed(&job->multicast, communicator, there, places);
+    if (!*any)
         return TB_OK;
     tb_self_lock(); /* of several threads one opens it */
     int error = tb_engine_stand_by(tb_self.engine);

@@ -7,8 +7,12 @@
 /* Callbacks of the engine; the context is the job. */
 bool tb_multicast_in_cluster(void *context, struct tb_proc proc);
 bool tb_multicast_group_of(void *context, struct tb_engine_group *group);
-/* Waits until the verdict of the job's agents is here, which all ranks have alike. The places where it works; NULL:
- * nowhere. From then on a standby may be asked for. */
-int tb_multicast_await(const uint8_t **places);
+void tb_multicast_complain(void *context, enum tb_engine_trouble what);
+/* A verdict of the job's agents has come: what it changes for whoever sends, hears, and makes communicators. */
+void tb_multicast_learnt(void);
+
+/* Where a communicator of this context may multicast (tb_multicast_allowed), which all of its ranks know alike. Waits
+ * until the first verdict is here. *any: somewhere; from then on a standby may be asked for. */
+int tb_multicast_await(uint64_t communicator, uint8_t places[TB_MULTICAST_PLACES], bool *any);
 
 #endif

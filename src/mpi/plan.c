@@ -207,13 +207,14 @@ int tb_comm_print_shape(struct tb_comm *comm, char *text, size_t size)
 static int planned_shape(struct tb_comm *comm, const struct tb_group_shape **shape)
 {
     const struct tb_rank_places *places;
-    const uint8_t *multicast = NULL;
+    uint8_t multicast[TB_MULTICAST_PLACES];
+    bool any = false;
     int error = tb_comm_open_shape(comm);
     if (error == TB_OK)
         error = rank_places_get(&places);
     if (error == TB_OK && !comm->inter && !comm->side && tb_rank_places_may_multicast(places, comm->shape))
-        error = tb_multicast_await(&multicast);
-    if (error == TB_OK && multicast != NULL)
+        error = tb_multicast_await(comm->context, multicast, &any);
+    if (error == TB_OK && any)
         return shape_make(comm, multicast, shape);
     *shape = error == TB_OK ? tb_group_shape_hold(comm->shape) : NULL;
     return error;

@@ -73,10 +73,10 @@ static int control_ready(void *context)
 {
     static const struct tb_job_events events = {
         .connection = connection, .refused = refused, .lost = lost, .routes = routes, .asked = asked};
-    bool expects = tb_self.job.multicast.version == 0;
+    uint32_t version = tb_self.job.multicast.version;
     int error = tb_job_poll(&tb_self.job, &events);
-    if (expects && tb_self.job.multicast.version > 0 && tb_self.job.local_index == 0)
-        tb_engine_listen(tb_self.engine); /* the first rank of a host hears for the others, mostly */
+    if (error >= 0 && tb_self.job.multicast.version != version)
+        tb_multicast_learnt();
     if (error < 0) {
         fprintf(stderr, "tombolo: rank %u on %s, process %d: %s; this rank ends\n", tb_self.job.self.index,
                 tb_self.job.host, (int)getpid(), tb_error_story());
@@ -225,6 +225,7 @@ static int open_engine(void)
         .distance = distance,
         .in_cluster = tb_multicast_in_cluster,
         .multicast = job->multicast.expected ? tb_multicast_group_of : NULL,
+        .multicast_trouble = tb_multicast_complain,
         .control = job->control,
         .control_ready = control_ready,
         .unexpected = unexpected,

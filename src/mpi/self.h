@@ -62,6 +62,7 @@ struct tb_self {
     struct tb_plan_cache *plan_cache;  /* plan.c */
     struct tb_rank_places rank_places; /* plan.c; without a table until the first shape is made */
     uint32_t next_context;             /* agreement.c */
+    uint64_t uncast;                   /* bits of contexts made up here: where multicast has failed (job/multicast.h) */
     uint32_t returned_count;
     uint32_t returned[TB_RETURNED_LIMIT]; /* numbers of contexts that were taken and not used */
     const struct tb_type *types[256];     /* datatype.c: by handle value from 0x200 on */

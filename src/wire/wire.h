@@ -152,12 +152,17 @@ enum tb_plane {
     TB_PLANE_LOCAL_COLLECTIVE,
     TB_PLANE_LOCAL_CONTROL
 };
-#define TB_CONTEXT_COUNTER_BITS 29
+#define TB_CONTEXT_COUNTER_BITS 27
 #define TB_CONTEXT_PLANE_BITS   3
 #define TB_CONTEXT_WORLD        1
 #define TB_CONTEXT_SELF         2
 #define TB_CONTEXT_FIRST        3 /* for communicators that are made later */
 #define TB_CONTEXT_LIMIT        (1u << TB_CONTEXT_COUNTER_BITS)
+
+/* Above the counter, and part of the id: where collectives do without multicast, as far as the process knew that made
+ * it up. In its own cluster; in all others. */
+#define TB_CONTEXT_UNCAST_THERE ((uint64_t)1 << (TB_CONTEXT_COUNTER_BITS + TB_CONTEXT_PLANE_BITS))
+#define TB_CONTEXT_UNCAST_AWAY  (2 * TB_CONTEXT_UNCAST_THERE)
 
 static inline uint64_t tb_context_make(uint8_t job, uint32_t leader, uint32_t counter, enum tb_plane plane)
 {

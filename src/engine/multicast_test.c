@@ -1,0 +1,528 @@
+/* The driver of composite steps by multicast: engines of several hosts in one process, between which messages take the
+ * simulated network, and datagrams a switch that is made up here, on which multicast can be cut. */
+#include <stdlib.h>
+
+#define RANKS 6
+#include "engine/hosts_test.h"
+
+#define PIECES   64
+#define PIECE    1000u /* payload of a datagram */
+#define PATIENCE UINT64_C(60000000000)
+#define QUEUE    (1u << 14)
+
+/* ---- a switch ---------------------------------------------------------------------------------------------------- */
+
+struct flying {
+    struct tb_datagram head;
+    uint32_t length, from;
+    uint8_t payload[PIECE];
+};
+
+/* What takes the place of a group: the port number of its own address is the process. */
+struct tb_mcast_group {
+    struct tb_mcast_config config;
+    struct tb_mcast_counters counters;
+    struct flying *queue;
+    uint32_t first, count;
+};
+
+static struct tb_mcast_group *members[RANKS];
+static bool cut;       /* multicasts do not pass */
+static bool forbidden; /* no group can be opened */
+static uint64_t multicasts;
+
+int __wrap_tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_config *config);
+void __wrap_tb_mcast_group_close(struct tb_mcast_group *g);
+int __wrap_tb_mcast_group_send(struct tb_mcast_group *g, const union tb_mcast_address *to,
+                               const struct tb_mcast_datagram *datagrams, uint32_t count);
+int __wrap_tb_mcast_group_poll(struct tb_mcast_group *g);
+int __wrap_tb_mcast_group_descriptor(const struct tb_mcast_group *g);
+uint64_t __wrap_tb_mcast_group_deadline(const struct tb_mcast_group *g);
+const struct tb_mcast_counters *__wrap_tb_mcast_group_counters(struct tb_mcast_group *g);
+struct tb_mcast_interval __wrap_tb_mcast_group_lately(const struct tb_mcast_group *g);
+
+int __wrap_tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_config *config)
+{
+    if (forbidden)
+        return tb_error(TB_ERR_SYSTEM, "as this test wants it");
+    struct tb_mcast_group *g = calloc(1, sizeof *g);
+    assert_non_null(g);
+    g->queue = malloc(QUEUE * sizeof *g->queue);
+    assert_non_null(g->queue);
+    g->config = *config;
+    *group = members[config->self] = g;
+    return TB_OK;
+}
+
+void __wrap_tb_mcast_group_close(struct tb_mcast_group *g)
+{
+    if (members[g->config.self] == g)
+        members[g->config.self] = NULL;
+    free(g->queue);
+    free(g);
+}
+
+static void fly(const struct tb_mcast_group *g, uint32_t to, const struct tb_mcast_datagram *d)
+{
+    struct tb_mcast_group *there = members[to];
+    if (to == g->config.self || there == NULL || there->count == QUEUE ||
+        there->config.group.in4.sin_port != g->config.group.in4.sin_port)
+        return;
+    struct flying *f = &there->queue[(there->first + there->count++) % QUEUE];
+    f->head = d->head;
+    f->head.job = g->config.job;
+    f->head.sender = f->from = g->config.self;
+    f->length = (uint32_t)d->length;
+    assert_true(d->length <= PIECE);
+    if (d->length > 0)
+        memcpy(f->payload, d->payload, d->length);
+}
+
+int __wrap_tb_mcast_group_send(struct tb_mcast_group *g, const union tb_mcast_address *to,
+                               const struct tb_mcast_datagram *datagrams, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        multicasts += to == NULL;
+        if (to != NULL)
+            fly(g, to->in4.sin_port, &datagrams[i]);
+        for (uint32_t k = 0; k < RANKS && to == NULL && !cut; k++)
+            fly(g, k, &datagrams[i]);
+    }
+    return (int)count;
+}
+
+int __wrap_tb_mcast_group_poll(struct tb_mcast_group *g)
+{
+    int n = 0;
+    for (; g->count > 0 && n < 64; n++) {
+        static struct flying f;
+        f = g->queue[g->first++ % QUEUE];
+        g->count--;
+        union tb_mcast_address from = {.in4 = {.sin_family = AF_INET, .sin_port = (in_port_t)f.from}};
+        const struct tb_mcast_arrival a = {.head = f.head, .payload = f.payload, .length = f.length, .from = &from};
+        g->config.upcalls.datagram(g->config.upcalls.context, &a);
+    }
+    return n;
+}
+
+int __wrap_tb_mcast_group_descriptor(const struct tb_mcast_group *g)
+{
+    return -1;
+}
+
+uint64_t __wrap_tb_mcast_group_deadline(const struct tb_mcast_group *g)
+{
+    return g->count > 0 ? 0 : TB_NEVER;
+}
+
+const struct tb_mcast_counters *__wrap_tb_mcast_group_counters(struct tb_mcast_group *g)
+{
+    return &g->counters;
+}
+
+struct tb_mcast_interval __wrap_tb_mcast_group_lately(const struct tb_mcast_group *g)
+{
+    return (struct tb_mcast_interval){0, 0};
+}
+
+/* ---- what is known of it ----------------------------------------------------------------------------------------- */
+
+static bool works[RANKS]; /* as each process has been told */
+static uint16_t address[RANKS];
+static uint32_t unheard, others; /* how often trouble was told */
+
+static bool near(void *context, struct tb_proc proc)
+{
+    return true;
+}
+
+static bool group_of(void *context, struct tb_engine_group *group)
+{
+    const struct self *self = context;
+    memset(group, 0, sizeof *group);
+    group->works = works[self->rank];
+    if (!group->works)
+        return true;
+    group->config.group.in4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = address[self->rank]};
+    group->piece = PIECE;
+    return true;
+}
+
+static void trouble(void *context, enum tb_engine_trouble what)
+{
+    unheard += what == TB_TROUBLE_UNHEARD;
+    others += what == TB_TROUBLE_OTHERS;
+}
+
+static void adapt(struct hosts *h, struct tb_engine_config *config)
+{
+    h->sim.max_payload = 64u << 10;
+    config->in_cluster = near;
+    config->multicast = group_of;
+    config->multicast_trouble = trouble;
+}
+
+/* Everyone is told. */
+static void verdict(struct hosts *h, bool good, uint16_t where)
+{
+    for (uint32_t i = 0; i < h->ranks; i++) {
+        works[i] = good;
+        address[i] = where;
+        tb_engine_regroup(h->engines[i]);
+    }
+}
+
+static void world_open(struct hosts *h, bool good)
+{
+    static const uint32_t of[RANKS] = {0, 1, 2, 3, 4, 5};
+    cut = forbidden = false;
+    multicasts = unheard = others = 0;
+    for (uint32_t i = 0; i < RANKS; i++) {
+        works[i] = good;
+        address[i] = 1;
+    }
+    hosts_adapt = adapt;
+    hosts_open(h, of, RANKS);
+}
+
+/* What is sent before they do has to be sent again. */
+static void all_listen(struct hosts *h)
+{
+    for (uint32_t i = 0; i < h->ranks; i++)
+        tb_engine_listen(h->engines[i]);
+}
+
+/* ---- broadcasts -------------------------------------------------------------------------------------------------- */
+
+struct call {
+    struct tb_program *program;
+    struct tb_binding binding;
+    struct tb_request request;
+    unsigned char *bytes;
+};
+
+static unsigned char given(uint32_t root, uint64_t i)
+{
+    return (unsigned char)(root * 31 + i * 7 + (i >> 9));
+}
+
+/* Of `pieces` pieces, each an item of its own. */
+static void call_make(struct call *c, const struct hosts *h, uint32_t rank, uint32_t root, uint64_t piece,
+                      uint32_t pieces)
+{
+    static const struct tb_contract contract = {TB_COMPOSITE_BCAST, TB_DRIVER_MULTICAST, 1, 1};
+    const struct tb_slice data = {TB_SYMBOL_OUT, 0, 1, pieces}, nothing = {.symbol = TB_SYMBOL_OUT};
+    uint32_t ranks[RANKS];
+    uint64_t bytes = piece * pieces;
+    struct tb_builder b;
+    for (uint32_t i = 0; i < h->ranks; i++)
+        ranks[i] = i;
+    tb_builder_open(&b, pieces);
+    tb_builder_composite(&b, &contract, root, rank == root ? data : nothing, rank == root ? nothing : data);
+    tb_builder_place(&b, 0);
+    tb_builder_members(&b, ranks, h->ranks);
+    if (pieces > 1)
+        tb_builder_cut(&b, 1);
+    tb_builder_places(&b, 1);
+    *c = (struct call){.bytes = malloc(bytes + 1)};
+    assert_int_equal(tb_builder_finish(&b, &c->program), TB_OK);
+    assert_non_null(c->bytes);
+    for (uint64_t i = 0; i < bytes; i++)
+        c->bytes[i] = rank == root ? given(root, i) : 0;
+    c->binding =
+        (struct tb_binding){.operation = TB_OPERATION_BCAST, .elements = bytes, .element_bytes = 1, .piece = piece};
+    c->binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){c->bytes, bytes, tb_type_match_size(TB_CLASS_INTEGER, 1)};
+}
+
+static void call_post(struct call *c, struct hosts *h, uint32_t rank)
+{
+    tb_program_post(h->channels[rank], &c->request, c->program, &c->binding);
+}
+
+static void progress(struct hosts *h)
+{
+    for (uint32_t i = 0; i < h->ranks; i++)
+        tb_engine_progress(h->engines[i]);
+}
+
+static void calls_await(struct hosts *h, struct call *calls, uint32_t count)
+{
+    uint64_t end = tb_clock_now_real() + PATIENCE;
+    for (uint32_t i = 0; i < count;) {
+        if (tb_request_done(&calls[i].request)) {
+            i++;
+            continue;
+        }
+        progress(h);
+        if (tb_clock_now_real() > end)
+            fail_msg("call %u does not end", i);
+    }
+}
+
+static void call_end(struct call *c, uint32_t root)
+{
+    assert_int_equal(c->request.status.error, TB_OK);
+    for (uint64_t i = 0; i < c->binding.elements; i++)
+        if (c->bytes[i] != given(root, i))
+            fail_msg("root %u: byte %llu is wrong", root, (unsigned long long)i);
+    tb_program_free(c->program);
+    free(c->bytes);
+}
+
+static void broadcast(struct hosts *h, uint32_t root, uint64_t piece, uint32_t pieces)
+{
+    struct call calls[RANKS];
+    for (uint32_t rank = 0; rank < h->ranks; rank++) {
+        call_make(&calls[rank], h, rank, root, piece, pieces);
+        call_post(&calls[rank], h, rank);
+    }
+    calls_await(h, calls, h->ranks);
+    for (uint32_t rank = 0; rank < h->ranks; rank++)
+        call_end(&calls[rank], root);
+}
+
+/* Nobody keeps anything that is not needed, once it is asked for. */
+static void world_close(struct hosts *h)
+{
+    uint64_t end = tb_clock_now_real() + PATIENCE;
+    for (bool all = false; !all;) {
+        all = true;
+        progress(h);
+        for (uint32_t i = 0; i < h->ranks; i++)
+            all = (h->engines[i]->multicast == NULL || tb_multicast_port_flush(h->engines[i]->multicast)) && all;
+        assert_true(tb_clock_now_real() < end);
+    }
+    hosts_close(h);
+    for (uint32_t i = 0; i < RANKS; i++)
+        assert_null(members[i]);
+    hosts_adapt = NULL;
+}
+
+static uint64_t by_connections(const struct hosts *h)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < h->ranks; i++) {
+        struct tb_counters c = {.eager = 0};
+        tb_engine_count(h->engines[i], &c);
+        bytes += c.multicast_control;
+    }
+    return bytes;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+static const uint64_t sizes[] = {0, 1, PIECE - 1, PIECE, PIECE + 1, 64u << 10, (64u << 10) + 1, 300001};
+#define SIZES (sizeof sizes / sizeof sizes[0])
+
+static void every_size_and_root(void **state)
+{
+    struct hosts h;
+    world_open(&h, true);
+    for (uint32_t i = 0; i < SIZES; i++)
+        for (uint32_t root = 0; root < RANKS; root++)
+            broadcast(&h, root, sizes[i], 1);
+    assert_true(multicasts > 0);
+    assert_int_equal(unheard + others, 0);
+    world_close(&h);
+}
+
+/* Of a step that is longer than a root keeps: it needs to be told in the middle what is over. */
+static void items_of_a_step(void **state)
+{
+    struct hosts h;
+    world_open(&h, true);
+    broadcast(&h, 2, 40000, PIECES);
+    broadcast(&h, 1, 10, PIECES);
+    world_close(&h);
+}
+
+/* After the first of each root, by which members learn that it is heard again, nothing takes connections. */
+static void goes_well_again(struct hosts *h)
+{
+    uint64_t before = multicasts, bytes = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t root = 0; root < RANKS; root++)
+            broadcast(h, root, 5000, 1);
+        for (int k = 0; k < 100; k++) /* who waits for nothing does not look at its sockets each time */
+            progress(h);
+        if (i == 0)
+            bytes = by_connections(h);
+    }
+    assert_true(multicasts >= before + 3 * RANKS * 5);
+    assert_int_equal(by_connections(h), bytes);
+}
+
+/* Those who do not know yet, and those who do, understand each other. */
+static void the_group_stops_working(void **state)
+{
+    struct hosts h;
+    world_open(&h, true);
+    all_listen(&h);
+    for (uint32_t root = 0; root < RANKS; root++)
+        broadcast(&h, root, 5000, 1);
+    assert_int_equal(by_connections(&h), 0);
+    cut = true;
+    for (uint32_t i = 0; i < 2 * 8; i++)
+        broadcast(&h, i % 2, i % 3 == 0 ? 100000 : 3000, 1);
+    assert_true(by_connections(&h) > 0);
+    assert_true(unheard > 0);
+    works[0] = works[3] = false; /* a root, and a member */
+    tb_engine_regroup(h.engines[0]);
+    tb_engine_regroup(h.engines[3]);
+    for (uint32_t root = 0; root < RANKS; root++)
+        broadcast(&h, root, 5000, 1);
+    verdict(&h, false, 1);
+    uint64_t before = multicasts;
+    uint32_t told = unheard;
+    for (uint32_t i = 0; i < SIZES; i++)
+        for (uint32_t root = 0; root < RANKS; root++)
+            broadcast(&h, root, sizes[i], 1);
+    assert_true(multicasts == before); /* nothing was tried in vain, */
+    assert_int_equal(unheard, told);   /* and nobody complains of what is known */
+    cut = false;
+    verdict(&h, true, 1);
+    goes_well_again(&h);
+    world_close(&h);
+}
+
+/* Who first takes part when the group has failed already has no sockets, until it works again. */
+static void the_group_has_failed_before(void **state)
+{
+    struct hosts h;
+    world_open(&h, false);
+    for (uint32_t i = 0; i < SIZES; i++)
+        broadcast(&h, i % RANKS, sizes[i], 1);
+    assert_true(multicasts == 0);
+    for (uint32_t i = 0; i < RANKS; i++)
+        assert_null(members[i]);
+    verdict(&h, true, 1);
+    for (uint32_t i = 0; i < RANKS; i++)
+        assert_non_null(members[i]);
+    goes_well_again(&h);
+    world_close(&h);
+}
+
+/* Some are in the new one while others are still in the old one. */
+static void the_group_moves(void **state)
+{
+    struct hosts h;
+    world_open(&h, true);
+    broadcast(&h, 0, 3000, 1);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        address[i] = 2;
+        tb_engine_regroup(h.engines[i]);
+        for (uint32_t root = 0; root < RANKS; root++)
+            broadcast(&h, root, root % 2 == 0 ? 2500 : 70000, 1);
+    }
+    goes_well_again(&h);
+    world_close(&h);
+}
+
+static void a_process_without_sockets(void **state)
+{
+    struct hosts h;
+    world_open(&h, true);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        forbidden = i == 2;
+        tb_engine_listen(h.engines[i]);
+    }
+    forbidden = false;
+    assert_null(members[2]);
+    for (uint32_t root = 0; root < RANKS; root++)
+        broadcast(&h, root, 66000, 1);
+    for (uint32_t i = 0; i < 8; i++)
+        broadcast(&h, 1, 3000, 1);
+    assert_int_equal(unheard, 0); /* nobody else can do anything about it */
+    verdict(&h, true, 1);
+    assert_non_null(members[2]);
+    broadcast(&h, 2, 3000, 1);
+    world_close(&h);
+}
+
+static void another_job_is_told_of(void **state)
+{
+    struct hosts h;
+    world_open(&h, true);
+    broadcast(&h, 0, 3000, 1);
+    members[1]->counters.foreign = 100000;
+    uint64_t end = tb_clock_now_real() + PATIENCE;
+    while (others == 0 && tb_clock_now_real() < end)
+        progress(&h);
+    assert_int_equal(others, 1);
+    assert_int_equal(unheard, 0);
+    world_close(&h);
+}
+
+/* The oldest of very many is the last to end: the root of it comes last. */
+static void very_many_at_once(void **state)
+{
+    enum { MANY = 1300 };
+    struct hosts h;
+    world_open(&h, true);
+    struct call *calls = calloc((size_t)MANY * RANKS, sizeof *calls);
+    assert_non_null(calls);
+    for (uint32_t i = 0; i < MANY; i++)
+        for (uint32_t rank = 0; rank < RANKS; rank++)
+            call_make(&calls[i * RANKS + rank], &h, rank, i == 0 ? 5 : i % 5, 100, 1);
+    for (uint32_t i = 0; i < MANY; i++) {
+        for (uint32_t rank = 0; rank < 5; rank++)
+            call_post(&calls[i * RANKS + rank], &h, rank);
+        if (i % 16 == 0)
+            progress(&h);
+    }
+    for (int i = 0; i < 200; i++)
+        progress(&h);
+    assert_false(tb_request_done(&calls[0].request));
+    assert_true(tb_request_done(&calls[(MANY - 1) * RANKS].request));
+    for (uint32_t i = 0; i < MANY; i++)
+        call_post(&calls[i * RANKS + 5], &h, 5);
+    calls_await(&h, calls, MANY * RANKS);
+    for (uint32_t i = 0; i < MANY * RANKS; i++)
+        call_end(&calls[i], i < RANKS ? 5 : i / RANKS % 5);
+    free(calls);
+    world_close(&h);
+}
+
+/* One whose connection breaks is missed also by those who had not multicast before. */
+static void a_process_is_lost_before_anything_was_multicast(void **state)
+{
+    struct hosts h;
+    struct call calls[RANKS];
+    world_open(&h, true);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        if (rank != 3)
+            tb_engine_lost(h.engines[rank], (struct tb_proc){7, 3}, tb_error(TB_ERR_PEER, "as this test wants it"));
+    for (int i = 0; i < 100; i++)
+        progress(&h);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        call_make(&calls[rank], &h, rank, 3, 100000, 1);
+        if (rank != 3)
+            call_post(&calls[rank], &h, rank);
+    }
+    uint64_t end = tb_clock_now_real() + PATIENCE;
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        while (rank != 3 && !tb_request_done(&calls[rank].request) && tb_clock_now_real() < end)
+            progress(&h);
+        if (rank != 3)
+            assert_true(tb_request_done(&calls[rank].request) && calls[rank].request.status.error < 0);
+        tb_program_free(calls[rank].program);
+        free(calls[rank].bytes);
+    }
+    world_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_size_and_root),
+        cmocka_unit_test(items_of_a_step),
+        cmocka_unit_test(the_group_stops_working),
+        cmocka_unit_test(the_group_has_failed_before),
+        cmocka_unit_test(the_group_moves),
+        cmocka_unit_test(a_process_without_sockets),
+        cmocka_unit_test(another_job_is_told_of),
+        cmocka_unit_test(very_many_at_once),
+        cmocka_unit_test(a_process_is_lost_before_anything_was_multicast),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
