@@ -110,6 +110,7 @@ void tb_group_story_verdict(const struct tb_tested_group *group, const struct tb
     if (group->works) {
         add(&s, "multicast reaches all %u hosts", group->choice->count);
         add_cluster(&s, group->choice, book, " of ", "");
+        add(&s, "%s", group->has_failed ? " again" : "");
         add(&s, " (group %s, %u bytes a datagram)", address, group->piece);
     } else {
         add(&s, "%s", group->why);

@@ -114,6 +114,7 @@ static void judge(struct tb_group_tests *tests, struct tb_tested_group *group, b
     group->phase = TB_GROUP_JUDGED;
     group->works = works;
     group->has_worked = group->has_worked || works;
+    group->has_failed = group->has_failed || !works;
     group->moves = 0;
     group->due = TB_NEVER;
     group->judged = tb_loop_now(tests->loop);

@@ -28,7 +28,7 @@ struct tb_tested_group {
     uint32_t shorter; /* tests with shorter datagrams since the group was opened */
     uint32_t piece;   /* payload bytes of the longest datagrams of the test */
     uint64_t due;     /* when something is to be done about it; TB_NEVER: nothing */
-    bool works, has_worked;
+    bool works, has_worked, has_failed;
     uint64_t judged;              /* when it was last */
     bool wanted;                  /* it is to be tested again at `due`, */
     bool taken;                   /* and in another group */
