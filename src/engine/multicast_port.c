@@ -111,7 +111,7 @@ static int port_control(void *owner, uint32_t process, enum tb_multicast_control
                                                .length = head_length + length}};
     struct tb_spans spans = tb_spans_of(port->frame, head_length + length);
     int rc = tb_peer_transmit(p, &envelope, &spans, TB_STREAM_SHORT, 0);
-    if (rc < 0 && rc != TB_AGAIN) {
+    if (rc < 0) {
         tb_peer_break(p, rc);
         return TB_ERR_PEER;
     }
@@ -173,10 +173,11 @@ static void group_adopt(struct tb_mcast_config *config, const struct tb_mcast_co
 
 static bool group_is(const struct tb_mcast_config *config, const struct tb_mcast_config *given)
 {
-    return memcmp(&config->group, &given->group, sizeof config->group) == 0 &&
-           memcmp(&config->local, &given->local, sizeof config->local) == 0 &&
-           memcmp(&config->key, &given->key, sizeof config->key) == 0 && config->interface == given->interface &&
-           config->hops == given->hops;
+    return tb_mcast_address_same(&config->group, &given->group) && /* the port is in the same place in both families */
+           config->group.in4.sin_port == given->group.in4.sin_port &&
+           tb_mcast_address_same(&config->local, &given->local) &&
+           memcmp(config->key.bytes, given->key.bytes, sizeof config->key.bytes) == 0 &&
+           config->interface == given->interface && config->hops == given->hops;
 }
 
 static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const struct tb_engine_group *given)

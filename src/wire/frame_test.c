@@ -272,9 +272,10 @@ static void test_message_check(void **state)
 
 static void test_ids(void **state)
 {
-    uint64_t context = tb_context_make(0xab, 0xcdef01, 0x1fffffff, TB_PLANE_ONE_SIDED);
-    assert_int_equal(context, 0xabcdef01fffffffaull);
-    assert_int_equal(tb_context_plane(context, TB_PLANE_POINT), 0xabcdef01fffffff8ull);
+    uint64_t context = tb_context_make(0xab, 0xcdef01, 0x7ffffff, TB_PLANE_ONE_SIDED);
+    assert_int_equal(context, 0xabcdef013ffffffaull);
+    assert_int_equal(context | TB_CONTEXT_UNCAST_THERE | TB_CONTEXT_UNCAST_AWAY, 0xabcdef01fffffffaull);
+    assert_int_equal(tb_context_plane(context, TB_PLANE_POINT), 0xabcdef013ffffff8ull);
     assert_int_not_equal(tb_context_make(0, 0, TB_CONTEXT_WORLD, TB_PLANE_POINT), 0);
 
     uint64_t match = tb_match_collective(0xfffffffe, 0xab, 0xcdef);

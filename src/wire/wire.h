@@ -166,8 +166,8 @@ enum tb_plane {
 
 static inline uint64_t tb_context_make(uint8_t job, uint32_t leader, uint32_t counter, enum tb_plane plane)
 {
-    return (uint64_t)job << 56 | (uint64_t)(leader & 0xffffff) << 32 | (uint64_t)(counter & 0x1fffffff) << 3 |
-           (uint64_t)plane;
+    return (uint64_t)job << 56 | (uint64_t)(leader & 0xffffff) << 32 |
+           (uint64_t)(counter & (TB_CONTEXT_LIMIT - 1)) << TB_CONTEXT_PLANE_BITS | (uint64_t)plane;
 }
 
 /* The process that made it up. */
