@@ -349,8 +349,10 @@ void tb_multicast_port_regroup(struct tb_multicast_port *port)
         bool same = group_is(&port->config, &given.config);
         group_adopt(&port->config, &given.config);
         tb_multicast_cut(port->protocol, given.piece);
-        if (port->listens && (port->group == NULL || !same))
+        if (port->listens && (port->group == NULL || !same)) {
             group_open(port);
+            tb_multicast_writable(port->protocol); /* the old one, which may have been full, would not tell any more */
+        }
     }
     tb_multicast_deafen(port->protocol, !port->works);
     struct tb_multicast_seen seen = seen_by(port);

@@ -4,126 +4,10 @@
 
 #define RANKS 6
 #include "engine/hosts_test.h"
+#include "engine/multicast_switch_test.h"
 
 #define PIECES   64
-#define PIECE    1000u /* payload of a datagram */
 #define PATIENCE UINT64_C(60000000000)
-#define QUEUE    (1u << 14)
-
-/* ---- a switch ---------------------------------------------------------------------------------------------------- */
-
-struct flying {
-    struct tb_datagram head;
-    uint32_t length, from;
-    uint8_t payload[PIECE];
-};
-
-/* What takes the place of a group: the port number of its own address is the process. */
-struct tb_mcast_group {
-    struct tb_mcast_config config;
-    struct tb_mcast_counters counters;
-    struct flying *queue;
-    uint32_t first, count;
-};
-
-static struct tb_mcast_group *members[RANKS];
-static bool cut;       /* multicasts do not pass */
-static bool forbidden; /* no group can be opened */
-static uint64_t multicasts;
-
-int __wrap_tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_config *config);
-void __wrap_tb_mcast_group_close(struct tb_mcast_group *g);
-int __wrap_tb_mcast_group_send(struct tb_mcast_group *g, const union tb_mcast_address *to,
-                               const struct tb_mcast_datagram *datagrams, uint32_t count);
-int __wrap_tb_mcast_group_poll(struct tb_mcast_group *g);
-int __wrap_tb_mcast_group_descriptor(const struct tb_mcast_group *g);
-uint64_t __wrap_tb_mcast_group_deadline(const struct tb_mcast_group *g);
-const struct tb_mcast_counters *__wrap_tb_mcast_group_counters(struct tb_mcast_group *g);
-struct tb_mcast_interval __wrap_tb_mcast_group_lately(const struct tb_mcast_group *g);
-
-int __wrap_tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_config *config)
-{
-    if (forbidden)
-        return tb_error(TB_ERR_SYSTEM, "as this test wants it");
-    struct tb_mcast_group *g = calloc(1, sizeof *g);
-    assert_non_null(g);
-    g->queue = malloc(QUEUE * sizeof *g->queue);
-    assert_non_null(g->queue);
-    g->config = *config;
-    *group = members[config->self] = g;
-    return TB_OK;
-}
-
-void __wrap_tb_mcast_group_close(struct tb_mcast_group *g)
-{
-    if (members[g->config.self] == g)
-        members[g->config.self] = NULL;
-    free(g->queue);
-    free(g);
-}
-
-static void fly(const struct tb_mcast_group *g, uint32_t to, const struct tb_mcast_datagram *d)
-{
-    struct tb_mcast_group *there = members[to];
-    if (to == g->config.self || there == NULL || there->count == QUEUE ||
-        there->config.group.in4.sin_port != g->config.group.in4.sin_port)
-        return;
-    struct flying *f = &there->queue[(there->first + there->count++) % QUEUE];
-    f->head = d->head;
-    f->head.job = g->config.job;
-    f->head.sender = f->from = g->config.self;
-    f->length = (uint32_t)d->length;
-    assert_true(d->length <= PIECE);
-    if (d->length > 0)
-        memcpy(f->payload, d->payload, d->length);
-}
-
-int __wrap_tb_mcast_group_send(struct tb_mcast_group *g, const union tb_mcast_address *to,
-                               const struct tb_mcast_datagram *datagrams, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        multicasts += to == NULL;
-        if (to != NULL)
-            fly(g, to->in4.sin_port, &datagrams[i]);
-        for (uint32_t k = 0; k < RANKS && to == NULL && !cut; k++)
-            fly(g, k, &datagrams[i]);
-    }
-    return (int)count;
-}
-
-int __wrap_tb_mcast_group_poll(struct tb_mcast_group *g)
-{
-    int n = 0;
-    for (; g->count > 0 && n < 64; n++) {
-        static struct flying f;
-        f = g->queue[g->first++ % QUEUE];
-        g->count--;
-        union tb_mcast_address from = {.in4 = {.sin_family = AF_INET, .sin_port = (in_port_t)f.from}};
-        const struct tb_mcast_arrival a = {.head = f.head, .payload = f.payload, .length = f.length, .from = &from};
-        g->config.upcalls.datagram(g->config.upcalls.context, &a);
-    }
-    return n;
-}
-
-int __wrap_tb_mcast_group_descriptor(const struct tb_mcast_group *g)
-{
-    return -1;
-}
-
-uint64_t __wrap_tb_mcast_group_deadline(const struct tb_mcast_group *g)
-{
-    return g->count > 0 ? 0 : TB_NEVER;
-}
-
-const struct tb_mcast_counters *__wrap_tb_mcast_group_counters(struct tb_mcast_group *g)
-{
-    return &g->counters;
-}
-
-struct tb_mcast_interval __wrap_tb_mcast_group_lately(const struct tb_mcast_group *g)
-{
-    return (struct tb_mcast_interval){0, 0};
-}
 
 /* ---- what is known of it ----------------------------------------------------------------------------------------- */
 
@@ -175,7 +59,7 @@ static void verdict(struct hosts *h, bool good, uint16_t where)
 static void world_open(struct hosts *h, bool good)
 {
     static const uint32_t of[RANKS] = {0, 1, 2, 3, 4, 5};
-    cut = forbidden = false;
+    cut = forbidden = full = false;
     multicasts = unheard = others = 0;
     for (uint32_t i = 0; i < RANKS; i++) {
         works[i] = good;
@@ -406,14 +290,26 @@ static void the_group_has_failed_before(void **state)
 static void the_group_moves(void **state)
 {
     struct hosts h;
+    struct call calls[RANKS];
     world_open(&h, true);
     broadcast(&h, 0, 3000, 1);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        full = rank == 0; /* its socket takes nothing, and is closed before it takes something again */
+        call_make(&calls[rank], &h, rank, 0, 3000, 1);
+        call_post(&calls[rank], &h, rank);
+    }
+    full = false;
+    assert_false(tb_request_done(&calls[0].request));
     for (uint32_t i = 0; i < RANKS; i++) {
         address[i] = 2;
         tb_engine_regroup(h.engines[i]);
+        if (i == 0)
+            calls_await(&h, calls, RANKS);
         for (uint32_t root = 0; root < RANKS; root++)
             broadcast(&h, root, root % 2 == 0 ? 2500 : 70000, 1);
     }
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        call_end(&calls[rank], 0);
     goes_well_again(&h);
     world_close(&h);
 }
