@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "transport/mcast/group.h"
+#include "transport/transport.h"
 
 #define PIECE 1400u /* payload of a datagram */
 #define QUEUE (1u << 14)
