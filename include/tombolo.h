@@ -1,9 +1,8 @@
-/*
- * tombolo.h: what Tombolo offers beyond the MPI standard. The functions here may be called at any time, also before
- * MPI_Init and after MPI_Finalize, from any thread. Everything that they return is constant and never freed.
- */
+/* tombolo.h: what Tombolo offers beyond the MPI standard. */
 #ifndef TOMBOLO_H
 #define TOMBOLO_H
+
+#include <mpi.h>
 
 #define TOMBOLO_VERSION_MAJOR 0
 #define TOMBOLO_VERSION_MINOR 1
@@ -43,12 +42,29 @@
 extern "C" {
 #endif
 
+/*
+ * Two functions that may be called at any time, also before MPI_Init and after MPI_Finalize, from any thread. What they
+ * return is constant and never freed.
+ */
+
 /* The version of the library that the program runs with, such as "0.1.0"; it may be newer than the header. */
 const char *Tombolo_version(void);
 
 /* The names of the MPI calls that this library does not implement yet, in the order of mpi.h, ended by a null pointer.
  */
 const char *const *Tombolo_unimplemented(void);
+
+/*
+ * Sends one message to `n` ranks of a communicator, of an intercommunicator to those of the remote group. Each of them
+ * takes it by an ordinary receive, or finds it by a probe, as if the caller had called MPI_Send to one after the other:
+ * with this tag, in order with everything else that the caller sends to that rank. The caller may be among them, and
+ * has to have a receive for a long message then, as with MPI_Send; a rank that is named twice gets two messages, and
+ * MPI_PROC_NULL gets none. Messages do not wait for each other: each rank gets its own when it has a receive for it.
+ * When the call returns, the buffer may be used again. Nothing is sent if an argument is wrong; if a rank cannot be
+ * reached, the others get the message all the same, and the error names the first that was not.
+ */
+int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, const int ranks[], int n, int tag,
+                      MPI_Comm comm);
 
 #ifdef __cplusplus
 }
