@@ -253,7 +253,8 @@ static inline bool tb_request_done(const struct tb_request *r)
     return __atomic_load_n((const uint32_t *)&r->done, __ATOMIC_ACQUIRE) != 0;
 }
 
-enum tb_mode { TB_MODE_STANDARD, TB_MODE_SYNCHRONOUS, TB_MODE_READY };
+/* The last is of the engine itself: a send of a cast, which asks first. */
+enum tb_mode { TB_MODE_STANDARD, TB_MODE_SYNCHRONOUS, TB_MODE_READY, TB_MODE_TOGETHER };
 
 /* Sends at once if that is possible without waiting (small, room, credit): TB_OK. TB_AGAIN: nothing was done, post it.
  */
@@ -264,6 +265,16 @@ int tb_send_now(struct tb_channel *channel, const struct tb_buffer *buffer, uint
  * caller before, or NULL. */
 void tb_send_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer, uint32_t to,
                   uint64_t match, enum tb_mode mode);
+/* One message to several ranks, in order with other sends to each of them. Those in the multicast group of this process
+ * get a long one together. The buffer's memory and type live until all are done. TB_ERR_MEMORY: nothing was sent. */
+struct tb_cast;
+int tb_cast_post(struct tb_channel *channel, const struct tb_buffer *buffer, const uint32_t *ranks, uint32_t count,
+                 uint64_t match, struct tb_cast **cast);
+/* Whether a message of this length is one of those, where there is such a group. */
+bool tb_cast_is_long(uint64_t bytes);
+/* Blocks until all are done. The first send that has failed; NULL: none. */
+const struct tb_request *tb_cast_wait(struct tb_cast *cast, const char *call);
+void tb_cast_free(struct tb_cast *cast);
 /* A mask of all ones asks for exactly `match` and is found in constant time; bits that are 0 in the mask are open. */
 void tb_receive_post(struct tb_channel *channel, struct tb_request *request, const struct tb_buffer *buffer,
                      uint32_t from, uint64_t match, uint64_t mask);

@@ -15,6 +15,7 @@
 #include "engine/ahead.h"
 #include "engine/arrival.h"
 #include "engine/binding.h"
+#include "engine/cast.h"
 #include "engine/channel.h"
 #include "engine/context.h"
 #include "engine/driver.h"

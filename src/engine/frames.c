@@ -22,6 +22,7 @@ const struct tb_frame_kind tb_frame_kinds[TB_FRAME_KINDS] = {
     [TB_KIND_CANCELLED] = {.handle = tb_send_cancelled},
     [TB_KIND_CREDIT] = {.handle = tb_peer_credited},
     [TB_KIND_FAILED] = {.handle = failure_heard},
+    [TB_KIND_CAST] = {.handle = tb_cast_invited},
     [TB_MULTICAST_CONFIRM] = {.handle = tb_multicast_port_hear},
     [TB_MULTICAST_REPORT] = {.handle = tb_multicast_port_hear},
     [TB_MULTICAST_ASK] = {.handle = tb_multicast_port_hear},

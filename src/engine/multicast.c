@@ -368,7 +368,7 @@ static struct tb_multicast_port *port_in(const struct tb_list *active)
 static int multicast_advance(struct tb_list *active, bool thorough)
 {
     struct tb_multicast_port *port = port_in(active);
-    int n = tb_multicast_port_advance(port, thorough);
+    int n = tb_multicast_port_advance(port, thorough) + tb_casts_advance(port);
     while (!tb_list_empty(&port->ended)) {
         struct tb_multicast_drive *s = TB_CONTAINER(port->ended.next, struct tb_multicast_drive, in_ended);
         tb_list_remove(&s->in_ended);
@@ -386,7 +386,8 @@ static int multicast_descriptor(const struct tb_list *active)
 
 static uint64_t multicast_deadline(const struct tb_list *active)
 {
-    return tb_multicast_port_deadline(port_in(active));
+    uint64_t deadline = tb_multicast_port_deadline(port_in(active)), casts = tb_casts_deadline(port_in(active));
+    return deadline < casts ? deadline : casts;
 }
 
 static bool multicast_flushed(const struct tb_list *active)

@@ -50,9 +50,22 @@ static uint32_t port_send(void *owner, const struct tb_multicast_out *out, uint3
     return sent;
 }
 
+static bool is_foreign(const struct tb_multicast_port *port, const struct tb_datagram *head)
+{
+    const struct tb_multicast_heard *h;
+    if (head->type != TB_DATAGRAM_DATA || head->context != tb_cast_context(tb_context_leader(head->context)))
+        return false;
+    TB_LIST_EACH (h, &port->heard, const struct tb_multicast_heard, in_port)
+        if (h->context == head->context && h->number == head->number)
+            return false;
+    return true;
+}
+
 static void group_datagram(void *context, const struct tb_mcast_arrival *arrival)
 {
     struct tb_multicast_port *port = context;
+    if (is_foreign(port, &arrival->head))
+        return;
     struct tb_multicast_address from = {.length = tb_mcast_address_bytes(arrival->from)};
     memcpy(from.bytes, arrival->from, from.length);
     tb_multicast_feed(port->protocol, &arrival->head, arrival->payload, arrival->length, &from);
@@ -188,6 +201,8 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
     if (port->frame == NULL)
         return TB_ERR_MEMORY;
     tb_list_init(&port->ended);
+    tb_list_init(&port->casts);
+    tb_list_init(&port->heard);
     (void)tb_random_secret(&seed, sizeof seed);
     tb_random_seed(&port->random, seed);
     port->works = given->works;

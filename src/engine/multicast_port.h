@@ -13,6 +13,19 @@
 #include "link/link.h"
 #include "transport/transport.h"
 
+/* A message of a context of casts that is received here. Data of others is dropped: nobody will ever want it, while of
+ * a collective what comes early is wanted later. */
+struct tb_multicast_heard {
+    struct tb_list in_port;
+    uint64_t context, number;
+};
+
+/* The context in which a process multicasts its casts (cast.h): that of its MPI_COMM_SELF. */
+static inline uint64_t tb_cast_context(uint32_t process)
+{
+    return tb_context_make(0, process, TB_CONTEXT_SELF, TB_PLANE_POINT);
+}
+
 struct tb_multicast_port {
     struct tb_engine *engine;
     struct tb_mcast_config config; /* of the group */
@@ -31,6 +44,10 @@ struct tb_multicast_port {
     bool listens;             /* the sockets are wanted */
     uint64_t flushing;        /* since when what is kept is to be confirmed; 0: it is not */
     uint32_t watched;         /* the standby looks after it, since it was opened for this time; 0: it does not */
+    struct tb_list casts;     /* of this process, some of whose receivers wait for others; cast.h */
+    struct tb_list heard;     /* struct tb_multicast_heard */
+    uint64_t casts_made;      /* operations of casts of this process */
+    bool casts_joined;        /* their context */
     uint8_t *frame;           /* where a control message is put together */
 };
 

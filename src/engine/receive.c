@@ -389,6 +389,8 @@ void tb_receive_data(struct tb_peer *p, const struct tb_message *m, const void *
         receive_piece(p, m, payload, length);
         return;
     }
+    if (TB_UNLIKELY(p->casts))
+        tb_cast_receiver.quit(p, m->match);
     struct tb_request *r = data_find(p, m, length);
     if (r == NULL)
         return;

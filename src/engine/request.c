@@ -56,6 +56,8 @@ void tb_request_finish(struct tb_request *r, int error)
     struct tb_channel *channel = r->channel;
     if (r->phase == TB_PHASE_POSTED)
         tb_match_unpost(&e->matcher, r);
+    else if (TB_UNLIKELY(r->phase == TB_PHASE_HEARING))
+        tb_cast_receiver.forget(r);
     else if (!tb_list_empty(&r->queue))
         tb_list_remove(&r->queue);
     if (!tb_list_empty(&r->on_peer))

@@ -13,6 +13,9 @@ enum tb_phase {
     TB_PHASE_QUEUED,   /* send: its envelope waits for room */
     TB_PHASE_ASKED,    /* send: REQUEST is out */
     TB_PHASE_SENT,     /* send: EAGER is out; waits to have left, for DONE, or both */
+    TB_PHASE_READY,    /* send of a cast: CLEAR has come, and others are waited for */
+    TB_PHASE_INVITED,  /* send of a cast: its invitation to a multicast waits for room */
+    TB_PHASE_TOGETHER, /* send of a cast: has its data by a multicast, or will have */
     TB_PHASE_BULK,     /* send: DATA is being sent */
     TB_PHASE_TAIL,     /* send: all DATA was accepted and has not left */
     TB_PHASE_AHEAD,    /* send: DATA is being sent without having asked */
@@ -21,6 +24,7 @@ enum tb_phase {
     TB_PHASE_HELD,     /* send: to this process itself, waits for its receive */
     TB_PHASE_POSTED,   /* receive: waits for a message */
     TB_PHASE_COMING,   /* receive: matched, DATA is expected */
+    TB_PHASE_HEARING,  /* receive: matched, its data comes by a multicast */
     TB_PHASE_RUNNING,  /* program */
     TB_PHASE_ALONE     /* program that is one composite step, and has no run */
 };

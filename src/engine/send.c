@@ -223,7 +223,11 @@ int tb_send_envelope(struct tb_request *r)
     /* What waits to be matched does not leave in pieces, so that it is one frame even where that is cut. */
     bool whole = r->mode == TB_MODE_SYNCHRONOUS && r->total <= p->short_limit;
     bool eager = (r->total <= p->eager_limit || whole) && r->total <= p->credit;
-    int rc = eager ? envelope_eager(r) : is_ahead(r) ? envelope_ahead(r) : envelope_ask(r);
+    int rc = r->phase == TB_PHASE_INVITED  ? tb_cast_sender.invite(r)
+             : r->mode == TB_MODE_TOGETHER ? envelope_ask(r)
+             : eager                       ? envelope_eager(r)
+             : is_ahead(r)                 ? envelope_ahead(r)
+                                           : envelope_ask(r);
     if (rc < 0 && rc != TB_ERR_MEMORY) {
         tb_peer_break(p, rc);
         rc = tb_peer_error(p);
@@ -304,8 +308,15 @@ static struct tb_request *send_find(struct tb_peer *p, uint64_t id)
 void tb_send_cleared(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
     struct tb_request *r = send_find(p, m->match);
+    if (r != NULL && r->phase == TB_PHASE_TOGETHER)
+        tb_cast_sender.refused(r);
     if (r == NULL || r->phase != TB_PHASE_ASKED || m->length > r->total)
         return;
+    if (r->mode == TB_MODE_TOGETHER && m->length == r->total && m->length > 0) {
+        r->remote_id = m->offset;
+        tb_cast_sender.cleared(r);
+        return;
+    }
     r->total = m->length;
     r->remote_id = m->offset;
     if (r->total == 0) {

@@ -3,6 +3,7 @@
 #include <tombolo.h>
 #pragma GCC visibility pop
 
+#include "mpi/multicast.h"
 #include "mpi/point.h"
 
 #include <stdlib.h>
@@ -29,29 +30,34 @@ static int check_arguments(const void *buffer, MPI_Count count, MPI_Datatype typ
     return code;
 }
 
-/* Starts a send to each rank. */
-static void post_all(struct tb_comm *c, struct tb_request *requests, const struct tb_buffer *buffer, const int ranks[],
-                     int n, int tag)
+/* The ranks that are somebody; how many. */
+static uint32_t choose(const int ranks[], int n, uint32_t *chosen)
 {
-    for (int i = 0; i < n; i++) {
-        tb_request_prepare(&requests[i]);
+    uint32_t count = 0;
+    for (int i = 0; i < n; i++)
         if (ranks[i] != MPI_PROC_NULL)
-            tb_send_post(c->channel, &requests[i], buffer, (uint32_t)ranks[i], (uint32_t)tag, TB_MODE_STANDARD);
-    }
+            chosen[count++] = (uint32_t)ranks[i];
+    return count;
 }
 
-/* Waits for all of them, also if one has failed: the engine refers to them until they are done. */
-static int wait_all(const struct tb_comm *c, struct tb_request *requests, const int ranks[], int n)
+static int send_all(struct tb_comm *c, const struct tb_buffer *buffer, const uint32_t *ranks, uint32_t count, int tag)
 {
+    struct tb_cast *cast;
+    const uint8_t *places;
     int code = MPI_SUCCESS;
-    for (int i = 0; i < n; i++) {
-        if (ranks[i] == MPI_PROC_NULL)
-            continue;
-        tb_request_wait_in(&requests[i], names.call, NULL);
-        if (code == MPI_SUCCESS && requests[i].status.error != TB_OK)
-            code = tb_request_code(&requests[i], c, names.call);
+    int rc = count > 1 && tb_cast_is_long(tb_buffer_bytes(buffer)) ? tb_multicast_await(&places) : TB_OK;
+    const struct tb_type *kept = tb_type_keep(buffer->type);
+    if (rc == TB_OK)
+        rc = tb_cast_post(c->channel, buffer, ranks, count, (uint32_t)tag, &cast);
+    if (rc == TB_OK) {
+        const struct tb_request *failed = tb_cast_wait(cast, names.call);
+        code = failed == NULL ? MPI_SUCCESS : tb_request_code(failed, c, names.call);
+        tb_cast_free(cast);
     }
-    return code;
+    tb_type_let_go(kept);
+    if (rc != TB_OK)
+        return tb_raise_below(c, rc, names.call);
+    return code == MPI_SUCCESS ? code : tb_raise_code(c, code);
 }
 
 int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, const int ranks[], int n, int tag,
@@ -61,15 +67,13 @@ int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, co
     if (code != MPI_SUCCESS || n == 0)
         return code;
     struct tb_comm *c = tb_comm_find(comm);
-    struct tb_buffer data = tb_buffer_of(buffer, count, tb_type_find(type));
-    struct tb_request *requests = malloc((size_t)n * sizeof *requests);
-    if (requests == NULL)
+    uint32_t *chosen = malloc((size_t)n * sizeof *chosen);
+    if (chosen == NULL)
         return tb_raise(c, MPI_ERR_NO_MEM, names.call, "out of memory for messages to %d ranks", n);
-    /* Programs give no datatype where nobody is meant. */
-    const struct tb_type *kept = data.type != NULL ? tb_type_keep(data.type) : NULL;
-    post_all(c, requests, &data, ranks, n, tag);
-    code = wait_all(c, requests, ranks, n);
-    tb_type_let_go(kept);
-    free(requests);
-    return code == MPI_SUCCESS ? code : tb_raise_code(c, code);
+    uint32_t some = choose(ranks, n, chosen);
+    struct tb_buffer data = tb_buffer_of(buffer, count, tb_type_find(type));
+    if (some > 0)
+        code = send_all(c, &data, chosen, some, tag);
+    free(chosen);
+    return code;
 }

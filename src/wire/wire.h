@@ -76,7 +76,10 @@ enum tb_kind {
     /* From here on: of multicast, which does not go by datagrams (link/multicast.h says which is which). length: of the
      * payload */
     TB_KIND_MULTICAST = 56,
-    TB_KIND_MULTICAST_END = 61
+    TB_KIND_CAST = 61, /* to the receiver of a REQUEST that has said CLEAR: its data is multicast. match: its message
+                        * id; payload: u64 sender's message id, u64 number of the multicast, u32 each of its members,
+                        * the sender first */
+    TB_KIND_MULTICAST_END = 62
 };
 
 static inline bool tb_kind_known(unsigned kind)
