@@ -136,33 +136,28 @@ static void take_part(struct tb_request *r, struct tb_cast_receive *c, uint64_t 
     tb_multicast_port_settle(port);
 }
 
+/* One that makes no sense is dropped, as DATA that fits no message is. */
 void tb_cast_invited(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
-    uint64_t names[2] = {0, 0};
-    size_t bytes = length > sizeof names ? length - sizeof names : 0;
-    uint32_t count = (uint32_t)(bytes / sizeof(uint32_t)), place = 0;
-    struct tb_cast_receive *c = malloc(sizeof *c + bytes);
-    if (bytes > 0)
-        memcpy(names, payload, sizeof names);
-    if (c != NULL && bytes > 0) {
-        memcpy(c->processes, (const char *)payload + sizeof names, bytes);
-        place = place_in(p, c->processes, count);
-    }
-    if (c != NULL && (place == 0 || bytes % sizeof(uint32_t) != 0)) {
-        free(c);
-        tb_peer_break(
-            p, tb_error(TB_ERR_PROTOCOL, "process %u has sent an invitation that makes no sense", p->proc.index));
+    uint64_t names[2];
+    if (length < sizeof names || (length - sizeof names) % sizeof(uint32_t) != 0)
         return;
-    }
+    size_t bytes = length - sizeof names;
+    uint32_t count = (uint32_t)(bytes / sizeof(uint32_t));
+    memcpy(names, payload, sizeof names);
     struct tb_request *r = tb_request_find(p->engine, m->match, TB_REQUEST_RECEIVE);
-    bool waits = r != NULL && r->peer == p && r->phase == TB_PHASE_COMING && r->moved == 0 && r->total == r->length;
-    if (waits && c != NULL) {
-        take_part(r, c, names[1], place, count);
+    if (r == NULL || r->peer != p || r->phase != TB_PHASE_COMING || r->moved > 0 || r->total != r->length) {
+        tb_peer_reply(p, TB_KIND_CLEAR, names[0], 0, 0); /* it has ended: the others are not to wait for it */
         return;
     }
-    free(c);
-    if (waits)
+    struct tb_cast_receive *c = malloc(sizeof *c + bytes);
+    if (c != NULL)
+        memcpy(c->processes, (const char *)payload + sizeof names, bytes);
+    uint32_t place = c != NULL ? place_in(p, c->processes, count) : 0;
+    if (place == 0) {
+        free(c);
         refuse(r);
-    else /* it has ended meanwhile; the others are not to wait for it */
-        tb_peer_reply(p, TB_KIND_CLEAR, names[0], 0, 0);
+        return;
+    }
+    take_part(r, c, names[1], place, count);
 }

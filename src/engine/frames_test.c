@@ -26,7 +26,7 @@ static bool is_known(uint32_t kind)
     static const uint8_t kinds[] = {TB_KIND_EAGER,     TB_KIND_REQUEST,      TB_KIND_CLEAR,       TB_KIND_DATA,
                                     TB_KIND_DONE,      TB_KIND_CANCEL,       TB_KIND_CANCELLED,   TB_KIND_CREDIT,
                                     TB_KIND_FAILED,    TB_MULTICAST_CONFIRM, TB_MULTICAST_REPORT, TB_MULTICAST_ASK,
-                                    TB_MULTICAST_REST, TB_MULTICAST_POLL};
+                                    TB_MULTICAST_REST, TB_MULTICAST_POLL,    TB_KIND_CAST};
     return memchr(kinds, (int)kind, sizeof kinds) != NULL;
 }
 

@@ -15,7 +15,7 @@
 
 static char out[BIG], in[BIG];
 
-static struct tb_buffer bytes_of(void *base, uint64_t count)
+static inline struct tb_buffer bytes_of(void *base, uint64_t count)
 {
     return (struct tb_buffer){base, count, &tb_type_byte};
 }
@@ -26,8 +26,8 @@ static inline void fill(char *to, size_t length, uint32_t seed)
         to[i] = (char)(seed + i * 7 + i / 251);
 }
 
-static struct tb_request *post_send(struct loop_net *net, struct tb_request *r, uint32_t from, uint32_t to,
-                                    uint64_t tag, uint64_t length, enum tb_mode mode)
+static inline struct tb_request *post_send(struct loop_net *net, struct tb_request *r, uint32_t from, uint32_t to,
+                                           uint64_t tag, uint64_t length, enum tb_mode mode)
 {
     struct tb_buffer b = bytes_of(out, length);
     r->complete = NULL;
@@ -35,8 +35,8 @@ static struct tb_request *post_send(struct loop_net *net, struct tb_request *r, 
     return r;
 }
 
-static struct tb_request *post_receive(struct loop_net *net, struct tb_request *r, uint32_t at, uint32_t from,
-                                       uint64_t tag, uint64_t mask, uint64_t room)
+static inline struct tb_request *post_receive(struct loop_net *net, struct tb_request *r, uint32_t at, uint32_t from,
+                                              uint64_t tag, uint64_t mask, uint64_t room)
 {
     struct tb_buffer b = bytes_of(in, room);
     r->complete = NULL;
