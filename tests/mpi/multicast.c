@@ -1,17 +1,17 @@
 /* Tombolo_Multicast: each of the chosen ranks gets the message by an ordinary receive or probe, in order with the other
- * sends of that rank, whatever its length and type; the others get nothing. */
+ * sends of that rank, whatever its length and type; the others get nothing. Arguments: `multiple` has several threads
+ * call it, `brief` sends less. */
 #include "test.h"
 
 #include <pthread.h>
 #include <tombolo.h>
 
-#define LONG    ((1 << 20) + 7)
 #define RANKS   64
-#define ROUNDS  3
 #define TAG     5
 #define THREADS 2
 
-static const int lengths[] = {0, 1, 100, 8192, 65536, 65537, 200000, LONG};
+static int longest = (1 << 20) + 7, rounds = 3;
+static int lengths[] = {0, 1, 100, 8192, 65536, 65537, 200000, (1 << 20) + 7};
 #define LENGTHS ((int)(sizeof lengths / sizeof lengths[0]))
 
 static uint64_t name(int root, int index)
@@ -41,14 +41,14 @@ static void multicast_data(int length, uint64_t seed, const int ranks[], int n, 
 
 static void take(int way, int root, int length, uint64_t seed)
 {
-    unsigned char *data = test_memory(LONG);
+    unsigned char *data = test_memory(longest);
     MPI_Status status;
     MPI_Message message;
     MPI_Request request;
     if (way == 0) {
-        MPI_Recv(data, LONG, MPI_BYTE, root, TAG, MPI_COMM_WORLD, &status);
+        MPI_Recv(data, longest, MPI_BYTE, root, TAG, MPI_COMM_WORLD, &status);
     } else if (way == 1) {
-        MPI_Recv(data, LONG, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+        MPI_Recv(data, longest, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
     } else if (way == 2) {
         MPI_Probe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &status);
         CHECK_STATUS(&status, root, TAG, (size_t)length);
@@ -56,14 +56,15 @@ static void take(int way, int root, int length, uint64_t seed)
     } else if (way == 3) {
         MPI_Mprobe(root, MPI_ANY_TAG, MPI_COMM_WORLD, &message, &status);
         CHECK_STATUS(&status, root, TAG, (size_t)length);
-        MPI_Mrecv(data, LONG, MPI_BYTE, &message, &status);
+        MPI_Mrecv(data, longest, MPI_BYTE, &message, &status);
     } else {
-        MPI_Irecv(data, LONG, MPI_BYTE, root, TAG, MPI_COMM_WORLD, &request);
+        MPI_Irecv(data, longest, MPI_BYTE, root, TAG, MPI_COMM_WORLD, &request);
         MPI_Wait(&request, &status);
     }
     CHECK_STATUS(&status, root, TAG, (size_t)length);
     CHECK_DATA(data, (size_t)length, seed);
-    CHECK(test_untouched(data + length, (size_t)(LONG - length) + TEST_GUARD), "bytes behind the message have changed");
+    CHECK(test_untouched(data + length, (size_t)(longest - length) + TEST_GUARD),
+          "bytes behind the message have changed");
     free(data);
 }
 
@@ -113,8 +114,8 @@ static void posted(int root)
     int ranks[RANKS];
     int n = others_of(root, ranks);
     for (int i = 0; i < LENGTHS && test_rank != root; i++) {
-        data[i] = test_memory(LONG);
-        MPI_Irecv(data[i], LONG, MPI_BYTE, i % 2 ? MPI_ANY_SOURCE : root, TAG, MPI_COMM_WORLD, &requests[i]);
+        data[i] = test_memory(longest);
+        MPI_Irecv(data[i], longest, MPI_BYTE, i % 2 ? MPI_ANY_SOURCE : root, TAG, MPI_COMM_WORLD, &requests[i]);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = LENGTHS; i-- > 0 && test_rank == root;)
@@ -188,15 +189,15 @@ static void chosen(int length)
 /* One has room for a part of it, and one for nothing. */
 static void truncated(void)
 {
-    int ranks[RANKS], room = test_rank == 1 ? LONG - 1000 : test_rank == 2 ? 0 : LONG;
+    int ranks[RANKS], room = test_rank == 1 ? longest - 1000 : test_rank == 2 ? 0 : longest;
     int n = others_of(0, ranks);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (test_rank == 0) {
-        multicast_data(LONG, 55, ranks, n, TAG, MPI_COMM_WORLD);
+        multicast_data(longest, 55, ranks, n, TAG, MPI_COMM_WORLD);
     } else {
-        unsigned char *data = test_memory(LONG);
+        unsigned char *data = test_memory(longest);
         int code = MPI_Recv(data, room, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        CHECK_CLASS(code, room < LONG ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+        CHECK_CLASS(code, room < longest ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
         CHECK_DATA(data, (size_t)room, 55);
         CHECK(test_untouched(data + room, TEST_GUARD), "bytes behind the room have changed");
         free(data);
@@ -319,6 +320,7 @@ static void errors(void)
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, w, &flag, MPI_STATUS_IGNORE);
     CHECK_EQUAL(flag, 0);
     MPI_Type_free(&raw);
+    MPI_Barrier(w);
 }
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
@@ -356,22 +358,26 @@ static void threads(void)
 int main(int argc, char **argv)
 {
     bool multiple = argc > 1 && strcmp(argv[1], "multiple") == 0;
+    if (argc > 1 && strcmp(argv[1], "brief") == 0) {
+        rounds = 1;
+        longest = lengths[LENGTHS - 1] = lengths[LENGTHS - 2] = 70001;
+    }
     test_begin_threads(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     test_need(test_size <= RANKS, "there are too many ranks");
-    for (int root = 0; root < test_size && root < ROUNDS; root++) {
+    for (int root = 0; root < test_size && root < rounds; root++) {
         receives(root);
         order(root);
         posted(root);
     }
     late(100);
-    late(LONG);
+    late(longest);
     chosen(1000);
-    chosen(LONG);
+    chosen(longest);
     truncated();
     everyone(1000);
     everyone(100000);
     between(10);
-    between(LONG);
+    between(longest);
     types(1000, true, false);
     types(20000, true, true);
     types(20000, false, true);
