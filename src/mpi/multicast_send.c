@@ -43,9 +43,11 @@ static uint32_t choose(const int ranks[], int n, uint32_t *chosen)
 static int send_all(struct tb_comm *c, const struct tb_buffer *buffer, const uint32_t *ranks, uint32_t count, int tag)
 {
     struct tb_cast *cast;
-    const uint8_t *places;
+    uint8_t places[TB_MULTICAST_PLACES];
+    bool any;
     int code = MPI_SUCCESS;
-    int rc = count > 1 && tb_cast_is_long(tb_buffer_bytes(buffer)) ? tb_multicast_await(&places) : TB_OK;
+    bool awaits = count > 1 && tb_cast_is_long(tb_buffer_bytes(buffer));
+    int rc = awaits ? tb_multicast_await(c->context, places, &any) : TB_OK;
     const struct tb_type *kept = tb_type_keep(buffer->type);
     if (rc == TB_OK)
         rc = tb_cast_post(c->channel, buffer, ranks, count, (uint32_t)tag, &cast);
