@@ -1,7 +1,6 @@
 /* Times of collectives as figure 7 of the MPICH-G2 paper takes them (Karonis et al. 2002), for bench/levels: compiled
  * and run under each library alike. Roots take turns, each several times in a row, of which the first does not count,
- * and operations are kept apart by an ACK/GO barrier: all ranks send an ACK to rank 0, which then sends them a GO, one
- * after the other.
+ * and operations are kept apart by an ACK/GO barrier (instants.h).
  *
  * usage: levels OPERATION:BYTES:REPETITIONS:IDLE:ROOT[,ROOT...] ...
  *   REPETITIONS: that count, for each root; an operation without a root is repeated as if it had those
@@ -15,45 +14,10 @@
  * that of the rank that ends last; a repetition for which a rank came too late is dropped. PAPER is the paper's own
  * figure, the mean time of rank 0 alone. Each repetition has other data, and its result is checked. */
 #define _GNU_SOURCE
-#include "operations.h"
+#include "instants.h"
 
 #define REPETITIONS_MOST 1000
-#define DROPPED          1e9
-#define TRIES            5
-#define AHEAD_S          2e-3
 #define AWAKE_S          20e-3 /* so long before its instant who slept is awake */
-
-enum { ACK = 1, GO };
-
-static double ahead; /* seconds until all have heard GO */
-
-/* Returns the instant at which all begin. */
-static double ack_barrier(double later)
-{
-    double instant;
-    if (rank != 0) {
-        MPI_Send(NULL, 0, MPI_CHAR, 0, ACK, MPI_COMM_WORLD);
-        MPI_Recv(&instant, 1, MPI_DOUBLE, 0, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        return instant;
-    }
-    for (int r = 1; r < size; r++)
-        MPI_Recv(NULL, 0, MPI_CHAR, r, ACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    instant = now() + later;
-    for (int r = 1; r < size; r++)
-        MPI_Send(&instant, 1, MPI_DOUBLE, r, GO, MPI_COMM_WORLD);
-    return instant;
-}
-
-static void find_ahead(void)
-{
-    double most = 0;
-    for (int i = 0; i < TRIES; i++) {
-        double instant = ack_barrier(0); /* before the clock is read */
-        double late = highest(now() - instant);
-        most = i > 0 && late > most ? late : most; /* the first one connects */
-    }
-    ahead = 2 * most + AHEAD_S;
-}
 
 /* One call at an instant; DROPPED if this rank came too late. */
 static double call(const struct operation *op, int n, double later)
@@ -103,19 +67,11 @@ static void measure_cold(const struct operation *op, int n, double idle)
         printf("cold %s %d %d %.6g\n", op->name, n, root, took * 1e6);
 }
 
-/* What follows the next colon of `text`. */
-static char *next_field(char *text)
-{
-    char *colon = strchr(text, ':');
-    if (!colon)
-        fail("usage: levels OPERATION:BYTES:REPETITIONS:IDLE:ROOT[,ROOT...] ...");
-    *colon = 0;
-    return colon + 1;
-}
-
 static void measure_cell(char *name)
 {
-    char *bytes = next_field(name), *count = next_field(bytes), *rest = next_field(count), *roots = next_field(rest);
+    static const char usage[] = "usage: levels OPERATION:BYTES:REPETITIONS:IDLE:ROOT[,ROOT...] ...";
+    char *bytes = next_field(name, usage), *count = next_field(bytes, usage), *rest = next_field(count, usage);
+    char *roots = next_field(rest, usage);
     const struct operation *op = operation_of(name);
     int n = atoi(bytes), repetitions = atoi(count), first = atoi(roots);
     if (repetitions < 1 || repetitions > REPETITIONS_MOST)

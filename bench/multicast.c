@@ -1,0 +1,307 @@
+/* Times and counts of broadcasts, for bench/multicast: compiled and run under each library alike. Rank 0 is the root.
+ *
+ * usage: multicast WHAT:BYTES:COUNT:ARGUMENT ...
+ *   an operation   COUNT calls, which all ranks begin at an instant (instants.h). Rows "OPERATION BYTES SLOWEST
+ *                  FASTEST": the times of the rank that ends last and of the first one that is not the root
+ *   stop           broadcasts, in each of which the last rank is stopped for ARGUMENT milliseconds. Rows as above
+ *   frames         how many frames the root's port sends for a broadcast, until ARGUMENT milliseconds after its
+ *                  beginning, in which nobody does anything else. Rows "frames BYTES FRAMES"
+ *   pong           broadcasts that one rank answers, each rank in turn, COUNT times. Rows "pong BYTES RANK TIME": the
+ *                  median time until the root has the answer, less the median of half a round trip of it
+ *   skew           ranks come at random within ARGUMENT microseconds and ask the library for nothing before. Rows "skew
+ *                  BYTES TIME": from the last arrival to the last end
+ *   flow           broadcasts after each other, for ARGUMENT seconds; COUNT means nothing. A row "begin BYTES INSTANT"
+ *                  when they begin, and at the end rows "flow BYTES INSTANT", at which each had come to all, seconds
+ * Times are microseconds; one call more, the first, does not count, nor does one for which a rank came too late. Data
+ * differs from call to call, and every byte is checked. After each of them come rows "counter WHAT BYTES NAME SUM
+ * MOST", what the library counts of multicast, all ranks together and on the rank that has most of it. The end is a
+ * line "done". */
+#define _GNU_SOURCE
+#include "instants.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#define COUNT_MOST 200000
+#define LAST_SALT  255 /* of the data that ends a flow */
+#define COUNTERS   8
+
+static const char usage[] = "usage: multicast WHAT:BYTES:COUNT:ARGUMENT ...";
+static const char *const counter_names[COUNTERS] = {"sent",     "used",     "early",   "late",
+                                                    "repaired", "rejected", "control", "skew"};
+static double times[COUNT_MOST], all[COUNT_MOST];
+
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+/* Libraries other than Tombolo have none: returns how many there are. */
+static int counters_read(unsigned long long values[COUNTERS])
+{
+    MPI_T_pvar_session session;
+    int found = 0, provided;
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_T_pvar_session_create(&session);
+    for (int i = 0; i < COUNTERS; i++) {
+        char name[64];
+        int index, count, class = i < COUNTERS - 1 ? MPI_T_PVAR_CLASS_COUNTER : MPI_T_PVAR_CLASS_LEVEL;
+        MPI_T_pvar_handle handle;
+        snprintf(name, sizeof name, "tombolo_engine_multicast_%s", counter_names[i]);
+        values[i] = 0;
+        if (MPI_T_pvar_get_index(name, class, &index) != MPI_SUCCESS)
+            continue;
+        MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
+        MPI_T_pvar_read(session, handle, &values[i]);
+        MPI_T_pvar_handle_free(session, &handle);
+        found++;
+    }
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+    return found;
+}
+
+static void counters_print(const char *what, int n, const unsigned long long before[COUNTERS])
+{
+    unsigned long long values[COUNTERS], sum[COUNTERS], most[COUNTERS];
+    int found = counters_read(values);
+    for (int i = 0; i < COUNTERS - 1; i++) /* the last one is a level */
+        values[i] -= before[i];
+    MPI_Reduce(values, sum, COUNTERS, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(values, most, COUNTERS, MPI_UNSIGNED_LONG_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
+    for (int i = 0; rank == 0 && i < COUNTERS && found > 0; i++)
+        printf("counter %s %d %s %llu %llu\n", what, n, counter_names[i], sum[i], most[i]);
+    fflush(stdout);
+}
+
+/* ---- calls that begin at an instant ------------------------------------------------------------------------------ */
+
+/* Stops this process soon after the instant, for so long. */
+static void stop_later(double instant, double seconds)
+{
+    pid_t whom = getpid();
+    if (fork() != 0)
+        return;
+    while (now() < instant + 1e-3)
+        usleep(200);
+    kill(whom, SIGSTOP);
+    usleep((useconds_t)(seconds * 1e6));
+    kill(whom, SIGCONT);
+    _exit(0);
+}
+
+/* Returns its time; DROPPED if this rank came too late. */
+static double call(const struct operation *op, int n, double stopped)
+{
+    salt = (salt + 1) % LAST_SALT;
+    fill(op, n);
+    double instant = ack_barrier(ahead);
+    int late = now() > instant;
+    if (stopped > 0 && rank == size - 1)
+        stop_later(instant, stopped);
+    wait_until(instant);
+    op->run(n);
+    double took = now() - instant;
+    check(op, n);
+    return late ? DROPPED : took;
+}
+
+static void measure_calls(const char *what, const struct operation *op, int n, int count, double stopped)
+{
+    static double fastest[COUNT_MOST], first[COUNT_MOST];
+    call(op, n, stopped); /* warms the connections */
+    for (int i = 0; i < count; i++) {
+        times[i] = call(op, n, stopped);
+        fastest[i] = rank == root ? DROPPED : times[i];
+    }
+    MPI_Reduce(times, all, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(fastest, first, count, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
+    for (int i = 0; rank == 0 && i < count; i++)
+        if (all[i] < DROPPED)
+            printf("%s %d %.6g %.6g\n", what, n, all[i] * 1e6, first[i] * 1e6);
+}
+
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
+
+/* That the first interface beside the loopback has sent. */
+static unsigned long long frames_sent(void)
+{
+    char line[512];
+    unsigned long long frames = 0;
+    FILE *file = fopen("/proc/net/dev", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (!colon || strstr(line, " lo:"))
+            continue;
+        if (sscanf(colon + 1, "%*u %*u %*u %*u %*u %*u %*u %*u %*u %llu", &frames) == 1)
+            break;
+    }
+    if (file)
+        fclose(file);
+    return frames;
+}
+
+static void measure_frames(const struct operation *op, int n, int count, double quiet)
+{
+    for (int i = 0; i <= count; i++) {
+        salt = (salt + 1) % LAST_SALT;
+        fill(op, n);
+        double instant = ack_barrier(ahead);
+        wait_until(instant);
+        unsigned long long before = frames_sent();
+        op->run(n);
+        check(op, n);
+        wait_until(instant + 0.9 * quiet);
+        unsigned long long frames = frames_sent() - before;
+        double late = now() - instant;
+        wait_until(instant + quiet);
+        if (rank == 0 && i > 0 && late < quiet)
+            printf("frames %d %llu\n", n, frames);
+    }
+}
+
+/* ---- the ways of the ipmc thesis --------------------------------------------------------------------------------- */
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, ascending);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* Half a round trip of the answer between the root and this rank, on the root. */
+static double half_trip(int who, int count)
+{
+    for (int i = 0; i <= count && (rank == root || rank == who); i++) {
+        double begin = now();
+        if (rank == root) {
+            MPI_Send(NULL, 0, MPI_CHAR, who, 3, comm);
+            MPI_Recv(NULL, 0, MPI_CHAR, who, 4, comm, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Recv(NULL, 0, MPI_CHAR, root, 3, comm, MPI_STATUS_IGNORE);
+            MPI_Send(NULL, 0, MPI_CHAR, root, 4, comm);
+        }
+        times[i > 0 ? i - 1 : 0] = (now() - begin) / 2;
+    }
+    return rank == root ? median(times, count) : 0;
+}
+
+static void measure_pong(const struct operation *op, int n, int count)
+{
+    for (int who = 1; who < size; who++) {
+        double trip = half_trip(who, count);
+        for (int i = 0; i <= count; i++) {
+            salt = (salt + 1) % LAST_SALT;
+            fill(op, n);
+            wait_until(ack_barrier(ahead));
+            double begin = now();
+            op->run(n);
+            if (rank == who)
+                MPI_Send(NULL, 0, MPI_CHAR, root, 5, comm);
+            if (rank == root)
+                MPI_Recv(NULL, 0, MPI_CHAR, who, 5, comm, MPI_STATUS_IGNORE);
+            times[i > 0 ? i - 1 : 0] = now() - begin;
+            check(op, n);
+        }
+        if (rank == root)
+            printf("pong %d %d %.6g\n", n, who, (median(times, count) - trip) * 1e6);
+    }
+}
+
+static void measure_skew(const struct operation *op, int n, int count, double spread)
+{
+    static double arrivals[COUNT_MOST], last[COUNT_MOST];
+    srand((unsigned)rank + 1);
+    for (int i = 0; i < count; i++) {
+        salt = (salt + 1) % LAST_SALT;
+        fill(op, n);
+        double begin = ack_barrier(ahead) + spread * rand() / RAND_MAX, rest = begin - now();
+        if (rest > 0)
+            usleep((useconds_t)(rest * 1e6));
+        arrivals[i] = now();
+        op->run(n);
+        times[i] = now();
+        check(op, n);
+    }
+    MPI_Reduce(times, all, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(arrivals, last, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    for (int i = 1; rank == 0 && i < count; i++)
+        printf("skew %d %.6g\n", n, (all[i] - last[i]) * 1e6);
+}
+
+/* ---- broadcasts after each other --------------------------------------------------------------------------------- */
+
+/* Was this the last one? Its data says so, and is right whatever it is. */
+static int flow_check(const struct operation *op, int n, int number)
+{
+    uint64_t begin;
+    memcpy(&begin, out, sizeof begin);
+    salt = LAST_SALT;
+    int is_last = begin == content(root, 0, 0);
+    salt = is_last ? LAST_SALT : number % LAST_SALT;
+    check(op, n);
+    return is_last;
+}
+
+static void measure_flow(const struct operation *op, int n, double seconds)
+{
+    int count = 0, over = 0;
+    if (n < (int)sizeof(uint64_t))
+        fail("a flow needs eight bytes");
+    double instant = ack_barrier(ahead);
+    wait_until(instant);
+    if (rank == 0)
+        printf("begin %d %.6f\n", n, instant);
+    fflush(stdout);
+    while (!over) {
+        salt = count == COUNT_MOST - 1 || now() > instant + seconds ? LAST_SALT
+                                                                    : count % LAST_SALT; /* the root's counts */
+        fill(op, n);
+        op->run(n);
+        times[count] = now();
+        over = flow_check(op, n, count++);
+    }
+    MPI_Reduce(times, all, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    for (int i = 0; rank == 0 && i < count; i++)
+        printf("flow %d %.6f\n", n, all[i]);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+static void measure_cell(char *what)
+{
+    char *bytes = next_field(what, usage), *times_text = next_field(bytes, usage),
+         *more = next_field(times_text, usage);
+    unsigned long long before[COUNTERS];
+    int n = atoi(bytes), count = atoi(times_text);
+    double argument = atof(more);
+    const char *own[] = {"stop", "frames", "pong", "skew", "flow"};
+    const struct operation *op = NULL;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strcmp(what, own[i]) == 0)
+            op = operation_of("bcast");
+    op = op ? op : operation_of(what);
+    if (count < 1 || count >= COUNT_MOST)
+        fail("too few calls or too many");
+    room_open(op, n);
+    counters_read(before);
+    if (strcmp(what, "frames") == 0)
+        measure_frames(op, n, count, argument * 1e-3);
+    else if (strcmp(what, "pong") == 0)
+        measure_pong(op, n, count);
+    else if (strcmp(what, "skew") == 0)
+        measure_skew(op, n, count + 1, argument * 1e-6);
+    else if (strcmp(what, "flow") == 0)
+        measure_flow(op, n, argument);
+    else
+        measure_calls(what, op, n, count, strcmp(what, "stop") == 0 ? argument * 1e-3 : 0);
+    counters_print(what, n, before);
+    room_close();
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGCHLD, SIG_IGN);
+    bench_open(&argc, &argv);
+    find_ahead();
+    for (int i = 1; i < argc; i++)
+        measure_cell(argv[i]);
+    bench_close();
+    return 0;
+}
