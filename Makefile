@@ -12,7 +12,7 @@ QUICK ?=
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all setup setup-test setup-test-all setup-bench demo test test-all test-fault bench bench-collectives bench-datatypes bench-gateways \
-        bench-lab bench-levels bench-model bench-peers bench-planned bench-planning install format lint clean help
+        bench-lab bench-levels bench-model bench-multicast bench-peers bench-planned bench-planning install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -73,6 +73,10 @@ bench-model: setup-bench all
 ## make bench-levels     collectives on emulated grids of several levels, with every root, beside the bound (two hours)
 bench-levels: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/levels
+
+## make bench-multicast  broadcasts by multicast in the lab: the tables of docs/guide/multicast.md (an hour and a half; QUICK=1: minutes)
+bench-multicast: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/multicast $(if $(QUICK),--quick)
 
 ## make bench-lab        how true the emulated ports and links are
 bench-lab: setup-bench all

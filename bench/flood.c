@@ -2,9 +2,10 @@
  * bench/multicast.
  *
  * usage: flood INTERFACE GROUP PORT COUNT SECONDS
- * It hears the group and keeps the last datagrams of it. Half of what it sends are those, as they were; the others are
- * such with bytes changed, in the header or in what it carries, by turns: the check is wrong in all of those. Until it
- * has heard one, it sends noise. Ends after COUNT datagrams or SECONDS, and prints "flood SENT REPLAYED SECONDS". */
+ * It hears the group and keeps the last datagrams of it. Of eight that it sends one is such a datagram as it was, and
+ * one with a byte changed, in the header or in what it carries; the others, so that they are many, are such headers
+ * alone, with a byte changed. Until it has heard one, it sends noise. Ends after COUNT datagrams or SECONDS, and prints
+ * "flood SENT REPLAYED SECONDS". */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -79,13 +80,14 @@ static size_t forge(char *bytes)
             bytes[i] = (char)rand();
         return HEADER;
     }
-    size_t length = kept[one].length, at;
+    int is_short = sent % 4 != 0;
+    size_t length = is_short && kept[one].length > HEADER ? HEADER : kept[one].length;
     memcpy(bytes, kept[one].bytes, length);
-    if (sent % 2 == 0) {
+    if (sent % 8 == 0) {
         replayed++;
         return length;
     }
-    at = sent % 4 == 1 && length > HEADER ? HEADER + (size_t)rand() % (length - HEADER) : (size_t)rand() % length;
+    size_t at = (size_t)rand() % length;
     bytes[at] = (char)(bytes[at] ^ (1 + rand() % 255));
     return length;
 }
