@@ -124,33 +124,46 @@ class Running:
 
 
 def tcp_rate(here, one, other, seconds):
-    """Bits a second of iperf3, without its first second, and the instants between which that was."""
+    """Bits a second of iperf3, without its first second, and the instants between which that was; raises RuntimeError."""
     server = here.lab.start(other, "iperf3", "-s", "-1")
     time.sleep(0.5)
     begin = time.monotonic()
+    client = here.lab.start(one, "iperf3", "-c", other, "-t", str(seconds), "-O", "1", "-J")
     try:
-        said = json.loads(here.lab.start(one, "iperf3", "-c", other, "-t", str(seconds + 1), "-O", "1", "-J").communicate(timeout=seconds + HANG_S)[0])
+        said = json.loads(client.communicate(timeout=seconds + HANG_S)[0])
+        return said["end"]["sum_received"]["bits_per_second"], begin + 1.5, time.monotonic() - 0.5
+    except (KeyError, ValueError, subprocess.TimeoutExpired) as problem:
+        raise RuntimeError(f"iperf3: {problem!r}") from None
     finally:
-        server.kill()
-        server.communicate()
-    return said["end"]["sum_received"]["bits_per_second"], begin + 1.5, time.monotonic() - 0.5
+        for process in (client, server):
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
+def shares_beside_tcp(here, n, seconds):
+    """Of the port: those of broadcasts after each other and of TCP. Raises RuntimeError."""
+    here.jobs, here.busy = here.jobs + 1, here.busy + peers.others_run()
+    job, rows = Running(here, here.lib(), [word("flow", n, 1, seconds + 8)]), Rows()
+    try:
+        began = job.wait_for(0, "^begin")
+        bits, begin, end = tcp_rate(here, here.hosts[0], here.hosts[1], seconds) if began else (0, 0, 0)
+    finally:
+        story = job.finish(seconds + HANG_S)
+    if story or here.is_late("beside TCP"):
+        raise RuntimeError(story or here.stories["beside TCP"])
+    rows.add(job.text(0))
+    flow = flow_rate(rows.flows[1:], n, begin, end)
+    return (flow or 0) * wire_us(n, here.mbit) * 1e-6 / n, bits / 1e6 / TCP_SHARE / here.mbit
 
 
 def beside_tcp(here):
-    n, seconds = MIB, 4 if here.quick else FLOW_S
-    shares = []
+    n, seconds, shares = MIB, 4 if here.quick else FLOW_S, []
     for _ in range(here.rounds):
-        here.jobs, here.busy = here.jobs + 1, here.busy + peers.others_run()
-        job, rows = Running(here, here.lib(), [word("flow", n, 1, seconds + 8)]), Rows()
-        if job.wait_for(0, "^begin"):
-            bits, begin, end = tcp_rate(here, here.hosts[0], here.hosts[1], seconds)
-        story = job.finish(seconds + HANG_S)
-        if story:
-            here.stories.setdefault("beside TCP", story)
-        elif not here.is_late("beside TCP"):
-            rows.add(job.text(0))
-            flow = flow_rate(rows.flows[1:], n, begin, end)
-            shares.append((ratio((flow or 0) * wire_us(n, here.mbit) * 1e-6, n), bits / 1e6 / TCP_SHARE / here.mbit))
+        try:
+            shares.append(shares_beside_tcp(here, n, seconds))
+        except RuntimeError as problem:
+            here.stories["beside TCP"] = str(problem)
     mine, tcp = (statistics.median(values) for values in zip(*shares)) if shares else (None, None)
     here.table(["beside one TCP stream", "broadcasts", "TCP"])
     here.row(["share of the port", figure(mine), figure(tcp)])
