@@ -37,7 +37,7 @@ import os, sys
 words = sys.argv
 with open(os.environ["FAKE_FOLDER"] + "/jobs", "a") as f:
     f.write(f"{os.environ.get('FAKE_HOST', 'console')} {' '.join([os.path.basename(words[0]), *words[1:]])}\\n")
-at = next(i for i, word in enumerate(words) if os.path.basename(word) in ("peers", "levels"))
+at = next(i for i, word in enumerate(words) if os.path.basename(word) in ("peers", "levels", "multicast"))
 rules = [word[6:] for word in words if word.startswith("rules=")]
 took = 30000
 if rules:
@@ -47,7 +47,26 @@ if rules:
         print(operation, "-", "-", size.split("=")[1], "-", forced, file=sys.stderr)
 if "--plan" in words:
     took = int(os.environ.get("FAKE_PLANNED", 20000))
-if words[at].endswith("levels"):
+def multicast_cell(what, n, count, argument):
+    lossy = any(word.startswith("mcast_fault=") for word in words)
+    mine = took * (1.1 if lossy else 2 if "mcast=off" in words else 1)
+    if what == "frames":
+        print("frames", n, -(-int(n) // 1420))
+    elif what == "pong":
+        print(*(f"pong {n} {rank} {mine}" for rank in (1, 2, 3)), sep="\\n")
+    elif what == "skew":
+        print("skew", n, mine)
+    else:
+        print(*[f"{what} {n} {mine} {mine / 1.01}"] * int(count), sep="\\n")
+    needed = -(-int(n) // 1420) * (int(count) + 1)
+    for name, value in {"sent": needed + 10 * lossy, "used": 3 * needed, "repaired": 8 * lossy}.items():
+        print("counter", what, n, name, value, value)
+
+
+if words[at].endswith("multicast"):
+    for cell in words[at + 1:]:
+        multicast_cell(*cell.split(":"))
+elif words[at].endswith("levels"):
     for cell in words[at + 1:]:
         operation, n, repetitions, idle, roots = cell.split(":")
         if "explain=1" in words:
@@ -262,10 +281,36 @@ def plans_that_gain(folder):
     return ("gain: about" in out and "| bcast" not in out) or out
 
 
+def multicast(folder):
+    out, jobs = Bench(folder).run("multicast", "--quick", "--only", "loss,table,skew", codes=(1,))
+    rows = [cells(line) for line in out.splitlines() if line.startswith("| 1 MiB")]
+    lossy = [cells(line) for line in out.splitlines() if line.startswith("| 4 |")]
+    if [row[2:7] + row[9:12] for row in rows] != [["30", "60", "30", "30", "-", "1.000", "1.010", "1.000"]] * 2:
+        return f"{rows} {out}"
+    if lossy != [["4", "30", "33", "0.909", "8", "10", "1.250"]] * 2:
+        return f"{lossy} {out}"
+    if "| 64 KiB | 5.687 | 30 / 30 / 30 | 30 | 60 / 60 / 60 | 60 |" not in out or "loss: 4 bars, 0 missed" not in out:
+        return out
+    wanted = ["4 KiB on 4 hosts, of the better peer: 1, not 0.6", "1 MiB on 4 hosts, of the wire time beside the bare sender: 0.33, not 0.03"]
+    return (all(f"NOT MET  table: {text}" in out for text in wanted) and len(jobs) == 2 * 5 + 2 * 2 + 4) or f"{jobs} {out}"
+
+
+def multicast_that_fails(folder):
+    bench = Bench(folder)
+    with open(os.path.join(bench.bin, "mpiexec"), "a", encoding="utf-8") as f:
+        f.write("sys.exit(3)\n")
+    out, jobs = bench.run("multicast", "--quick", "--only", "hub", codes=(1,))
+    if out.count("NOT MET  hub: Tombolo: exit code 3") != 3 or "| barrier | 30 |" not in out:
+        return out
+    out, more = bench.run("multicast", "--estimate")
+    return (len(more) == len(jobs) and "all: about" in out) or out
+
+
 def main():
     calls = {call.__name__: call for call in (peers, peers_where_only_tombolo_runs, here, model, model_with_lost_frames, collectives,
                                               gather_stall, levels, levels_behind_gateways, levels_that_fail, pacx, plans_agree,
-                                              plans_beside_the_choice, plans_that_are_slower, plans_that_gain)}
+                                              plans_beside_the_choice, plans_that_are_slower, plans_that_gain, multicast,
+                                              multicast_that_fails)}
     return cases.tell_verdicts(calls, (RuntimeError, OSError, IndexError, subprocess.SubprocessError))
 
 

@@ -47,6 +47,7 @@ CHECKS = [
     Check("structure-can-fail", ["tests/check-structure.py", "--self-test"], cores=1, timeout=30, cases=True),
     Check("runner-can-fail", ["tests/check-runner.py"], cores=1, timeout=60, cases=True),
     Check("bench-judges", ["tests/check-bench.py"], cores=1, timeout=120, cases=True),
+    Check("bench-multicast-judges", ["tests/check-bench-multicast.py"], cores=1, timeout=60, cases=True),
     Check("bench-runs", ["tests/check-bench-runs.py"], tier="all", cores=1, timeout=600, cases=True),
     Check("setup", ["tests/check-setup.sh"], cores=1, timeout=30, cases=True),
     Check("format", ["tools/format", "--check"], cores=1, timeout=60),
