@@ -3,7 +3,7 @@ import random
 import statistics
 import subprocess
 
-from multicast_lab import (BARE, BETWEEN_S, HEADER, JOB_S, KIB, LOWER, MIB, MTU, OURS, PIECE, TCP, USUAL, WORST, Rows, figure, pieces, ratio, run, size_name,
+from multicast_lab import (BARE, BETWEEN_S, HEADER, JOB_S, KIB, LOWER, MIB, MTU, OURS, PIECE, START_S, TCP, USUAL, WORST, Rows, figure, pieces, ratio, run, size_name,
                            wire_us, word)
 from multicast_lab import levels
 
@@ -157,7 +157,7 @@ def estimate(mbit, hosts, options):
         calls = counts(n, options["quick"]) + 1
         total += sum(calls * (share * wire_us(n, mbit) * 1e-6 + BETWEEN_S) for share in USUAL.values())
         total += 3 * (quiet_ms(n, mbit) * 1e-3 + BETWEEN_S) * (n >= 64 * KIB)
-    return options["rounds"] * (total + (len(USUAL) + 1) * (4 + hosts / 8))
+    return options["rounds"] * (total + (len(USUAL) + 1) * (START_S + hosts / 8))
 
 
 # ---- the ways of the ipmc thesis -------------------------------------------------------------------------------------
@@ -193,4 +193,4 @@ def skew_estimate(mbit, hosts, options):
     count, arrivals = (2, 3) if options["quick"] else (5, 30)
     calls = {n: (count + 1) * hosts + (arrivals if n < MIB else count) for n in sizes}
     shares = [USUAL[name] for name in USUAL if name != BARE]
-    return options["rounds"] * sum(4 + hosts / 8 + sum(calls[n] * (share * wire_us(n, mbit) * 1e-6 + BETWEEN_S) for n in sizes) for share in shares)
+    return options["rounds"] * sum(START_S + hosts / 8 + sum(calls[n] * (share * wire_us(n, mbit) * 1e-6 + BETWEEN_S) for n in sizes) for share in shares)
