@@ -5,7 +5,8 @@
  *                  FASTEST": the times of the rank that ends last and of the first one that is not the root
  *   stop           broadcasts, in each of which the last rank is stopped for ARGUMENT milliseconds. Rows as above
  *   frames         how many frames the root's port sends for a broadcast, until ARGUMENT milliseconds after its
- *                  beginning, in which nobody does anything else. Rows "frames BYTES FRAMES"
+ *                  beginning, in which nobody does anything else. Rows "frames BYTES FRAMES TCP": all, and how many
+ *                  of them are segments of TCP
  *   pong           broadcasts that one rank answers, each rank in turn, COUNT times. Rows "pong BYTES RANK TIME": the
  *                  median time until the root has the answer, less the median of half a round trip of it
  *   skew           ranks come at random within ARGUMENT microseconds and ask the library for nothing before. Rows "skew
@@ -139,6 +140,20 @@ static unsigned long long frames_sent(void)
     return frames;
 }
 
+/* Segments of TCP that this host has sent. */
+static unsigned long long segments_sent(void)
+{
+    char line[1024];
+    unsigned long long segments = 0;
+    FILE *file = fopen("/proc/net/snmp", "r");
+    while (file && fgets(line, sizeof line, file)) /* the second line of TCP has the numbers */
+        if (sscanf(line, "Tcp: %*u %*u %*u %*d %*u %*u %*u %*u %*u %*u %llu", &segments) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return segments;
+}
+
 static void measure_frames(const struct operation *op, int n, int count, double quiet)
 {
     for (int i = 0; i <= count; i++) {
@@ -146,15 +161,15 @@ static void measure_frames(const struct operation *op, int n, int count, double 
         fill(op, n);
         double instant = ack_barrier(ahead);
         wait_until(instant);
-        unsigned long long before = frames_sent();
+        unsigned long long before = frames_sent(), segments_before = segments_sent();
         op->run(n);
         check(op, n);
         wait_until(instant + 0.9 * quiet);
-        unsigned long long frames = frames_sent() - before;
+        unsigned long long frames = frames_sent() - before, segments = segments_sent() - segments_before;
         double late = now() - instant;
         wait_until(instant + quiet);
         if (rank == 0 && i > 0 && late < quiet)
-            printf("frames %d %llu\n", n, frames);
+            printf("frames %d %llu %llu\n", n, frames, segments);
     }
 }
 

@@ -64,6 +64,7 @@ class Rows:
 
     def __init__(self):
         self.times, self.first, self.frames, self.pongs, self.skews, self.flows, self.counters = {}, {}, {}, {}, {}, [], {}
+        self.segments = {}  # of TCP, among the frames
 
     def add(self, text):
         for words in (line.split() for line in text.splitlines()):
@@ -72,6 +73,7 @@ class Rows:
             what, n = words[0], int(words[1]) if words[1].isdigit() else 0
             if what == "frames":
                 self.frames.setdefault(n, []).append(int(words[2]))
+                self.segments.setdefault(n, []).append(int(words[3]))
             elif what == "pong":
                 self.pongs.setdefault(n, {}).setdefault(int(words[2]), []).append(float(words[3]))
             elif what == "skew":

@@ -116,14 +116,15 @@ def misses_of(here, taken, n, wire, rivals):
 def tell(here, taken, sizes):
     rivals = [name for name in taken if name not in (OURS, TCP, BARE)]
     here.say(f"\n{len(here.hosts)} hosts, {here.mbit} Mbit/s; milliseconds; median of {here.rounds} interleaved rounds")
-    here.table(["", "wire", *taken, "by wire", "bare by wire", "by peer", "slowest by fastest", "frames by need", ""])
+    here.table(["", "wire", *taken, "by wire", "bare by wire", "by peer", "slowest by fastest", "frames by need", "of them TCP", ""])
     for n in sizes:
         wire, peer = wire_us(n, here.mbit), against(taken, n, rivals)
         share, bare = ratio(taken[OURS].time("bcast", n), wire), ratio(taken[BARE].time("bcast", n), wire) if BARE in taken else None
-        frames = taken[OURS].frames.get(n)
+        frames, segments = taken[OURS].frames.get(n), taken[OURS].segments.get(n)
         here.row([size_name(n), levels.ms(wire), *(levels.ms(rows.time("bcast", n)) for rows in taken.values()), figure(share), figure(bare),
                   figure(peer and peer[0]), figure(taken[OURS].spread("bcast", n)),
-                  figure(statistics.median(frames) / pieces(n) if frames else None), misses_of(here, taken, n, wire, rivals)])
+                  figure(statistics.median(frames) / pieces(n) if frames else None), figure(statistics.median(segments) if segments else None, "{:.0f}"),
+                  misses_of(here, taken, n, wire, rivals)])
         if share is not None:
             here.notes.setdefault("by wire", {})[str(n)] = share
     here.say()

@@ -40,11 +40,11 @@ def wire_times():
 
 
 def rows_are_read():
-    one = rows("bcast 16 30 20\nbcast 16 50 40\nbcast 16 40 10\nframes 65536 47\npong 16 3 5.5\nskew 16 7\nbegin 64 1.5\nflow 64 2.5\n"
+    one = rows("bcast 16 30 20\nbcast 16 50 40\nbcast 16 40 10\nframes 65536 47 2\npong 16 3 5.5\nskew 16 7\nbegin 64 1.5\nflow 64 2.5\n"
                "counter bcast 16 sent 10 4\ncounter bcast 16 sent 1 1\ndone\n")
     if (one.time("bcast", 16), one.time("bcast", 32), one.spread("bcast", 16)) != (40, None, 1.5):
         yield f"{one.times} {one.spread('bcast', 16)}"
-    if (one.frames, one.pongs, one.skews, one.flows) != ({65536: [47]}, {16: {3: [5.5]}}, {16: [7]}, [1.5, 2.5]):
+    if (one.frames, one.segments, one.pongs, one.skews, one.flows) != ({65536: [47]}, {65536: [2]}, {16: {3: [5.5]}}, {16: [7]}, [1.5, 2.5]):
         yield "rows of other kinds"
     if one.counted("bcast", 16, "sent") != (11, 4) or one.counted("bcast", 16, "late") != (0, 0):
         yield f"{one.counters}"
@@ -55,7 +55,7 @@ def taken(n, ours, tcp, peer, bare, frames=None, spread=1.0):
     wire = lab.wire_us(n, 100)
     lines = {lab.OURS: ours, lab.TCP: tcp, "MPICH": peer, lab.BARE: bare}
     found = {name: rows(f"bcast {n} {share * wire} {share * wire / spread}\n" * 3) for name, share in lines.items()}
-    found[lab.OURS].add(f"frames {n} {frames}\n" if frames is not None else "")
+    found[lab.OURS].add(f"frames {n} {frames} 0\n" if frames is not None else "")
     return found
 
 

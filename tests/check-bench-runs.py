@@ -51,7 +51,7 @@ def multicast_cell(what, n, count, argument):
     lossy = any(word.startswith("mcast_fault=") for word in words)
     mine = took * (1.1 if lossy else 2 if "mcast=off" in words else 1)
     if what == "frames":
-        print("frames", n, -(-int(n) // 1420))
+        print("frames", n, -(-int(n) // 1420), 3)
     elif what == "pong":
         print(*(f"pong {n} {rank} {mine}" for rank in (1, 2, 3)), sep="\\n")
     elif what == "skew":
@@ -285,7 +285,7 @@ def multicast(folder):
     out, jobs = Bench(folder).run("multicast", "--quick", "--only", "loss,table,skew", codes=(1,))
     rows = [cells(line) for line in out.splitlines() if line.startswith("| 1 MiB")]
     lossy = [cells(line) for line in out.splitlines() if line.startswith("| 4 |")]
-    if [row[2:7] + row[9:12] for row in rows] != [["30", "60", "30", "30", "-", "1.000", "1.010", "1.000"]] * 2:
+    if [row[2:7] + row[9:13] for row in rows] != [["30", "60", "30", "30", "-", "1.000", "1.010", "1.000", "3"]] * 2:
         return f"{rows} {out}"
     if lossy != [["4", "30", "33", "0.909", "8", "10", "1.250"]] * 2:
         return f"{lossy} {out}"
