@@ -5,8 +5,8 @@
  *                  FASTEST": the times of the rank that ends last and of the first one that is not the root
  *   stop           broadcasts, in each of which the last rank is stopped for ARGUMENT milliseconds. Rows as above
  *   frames         how many frames the root's port sends for a broadcast, until ARGUMENT milliseconds after its
- *                  beginning, in which nobody does anything else. Rows "frames BYTES FRAMES TCP": all, and how many
- *                  of them are segments of TCP
+ *                  beginning, more than in as long a time before it, in which nobody does anything. Rows "frames BYTES
+ *                  FRAMES TCP": all, and how many of them are segments of TCP
  *   pong           broadcasts that one rank answers, each rank in turn, COUNT times. Rows "pong BYTES RANK TIME": the
  *                  median time until the root has the answer, less the median of half a round trip of it
  *   skew           ranks come at random within ARGUMENT microseconds and ask the library for nothing before. Rows "skew
@@ -154,22 +154,33 @@ static unsigned long long segments_sent(void)
     return segments;
 }
 
+/* What this host sends in the time from `begin` on, all and TCP; with a call or without. */
+static void frames_count(const struct operation *op, int n, double begin, double seconds, long long counted[2])
+{
+    wait_until(begin);
+    long long frames = (long long)frames_sent(), segments = (long long)segments_sent();
+    if (op) {
+        op->run(n);
+        check(op, n);
+    }
+    wait_until(begin + seconds);
+    counted[0] = (long long)frames_sent() - frames;
+    counted[1] = (long long)segments_sent() - segments;
+}
+
 static void measure_frames(const struct operation *op, int n, int count, double quiet)
 {
     for (int i = 0; i <= count; i++) {
+        long long idle[2], busy[2];
         salt = (salt + 1) % LAST_SALT;
         fill(op, n);
         double instant = ack_barrier(ahead);
-        wait_until(instant);
-        unsigned long long before = frames_sent(), segments_before = segments_sent();
-        op->run(n);
-        check(op, n);
-        wait_until(instant + 0.9 * quiet);
-        unsigned long long frames = frames_sent() - before, segments = segments_sent() - segments_before;
+        frames_count(NULL, n, instant, 0.9 * quiet, idle);
+        frames_count(op, n, instant + quiet, 0.9 * quiet, busy);
         double late = now() - instant;
-        wait_until(instant + quiet);
-        if (rank == 0 && i > 0 && late < quiet)
-            printf("frames %d %llu %llu\n", n, frames, segments);
+        wait_until(instant + 2 * quiet);
+        if (rank == 0 && i > 0 && late < 2 * quiet)
+            printf("frames %d %lld %lld\n", n, busy[0] - idle[0], busy[1] - idle[1]);
     }
 }
 

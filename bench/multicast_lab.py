@@ -131,7 +131,7 @@ class Here:
         total = 0
         for what, n, count, argument in (w.split(":") for w in words):
             calls = (int(count) + 1) * (len(self.hosts) if what == "pong" else 1)
-            more = float(argument) * {"stop": 1e-3, "frames": 1e-3, "skew": 1e-6}.get(what, 0)
+            more = float(argument) * {"stop": 1e-3, "frames": 2e-3, "skew": 1e-6}.get(what, 0)
             total += calls * (ratio * wire_us(int(n), mbit or self.mbit) * 1e-6 + BETWEEN_S + more) + float(argument) * (what == "flow")
         return total
 

@@ -31,7 +31,7 @@ def words_of(sizes, quick):
 
 
 def quiet_ms(n, mbit):
-    return 3e-3 * wire_us(n, mbit) + 100
+    return 2e-3 * wire_us(n, mbit) + 100
 
 
 # ---- the bare sender -------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def estimate(mbit, hosts, options):
     for n in sizes_of(options["quick"]):
         calls = counts(n, options["quick"]) + 1
         total += sum(calls * (share * wire_us(n, mbit) * 1e-6 + BETWEEN_S) for share in USUAL.values())
-        total += 3 * (quiet_ms(n, mbit) * 1e-3 + BETWEEN_S) * (n >= 64 * KIB)
+        total += 3 * (2 * quiet_ms(n, mbit) * 1e-3 + BETWEEN_S) * (n >= 64 * KIB)
     return options["rounds"] * (total + (len(USUAL) + 1) * (START_S + hosts / 8))
 
 
