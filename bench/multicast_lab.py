@@ -169,7 +169,7 @@ class Here:
         self.judged += 1
         met = value is not None and (value <= bar if met is None else met)
         if not met:
-            self.missed.append(f"{what}: {'no figure' if value is None else f'{value:.3g}, not {bar:.3g}'}")
+            self.missed.append(f"{what}: {'no figure' if value is None else f'{value:.4g}, not {bar:.4g}'}")
         return "" if met else "missed"
 
     def finish(self, begin):
