@@ -131,6 +131,7 @@ static bool in_cluster(void *context, struct tb_proc proc)
 static bool group_of(void *context, struct tb_engine_group *group)
 {
     memset(group, 0, sizeof *group);
+    group->works = true;
     group->piece = PIECE;
     return true;
 }
