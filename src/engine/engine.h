@@ -329,6 +329,9 @@ enum tb_standby_scope {
     /* To ranks of this host, too: those then ring for it, which takes them a system call for the first frame after each
      * sleep. Only for what cannot do without. */
     TB_STANDBY_HOST,
+    /* It listens to nothing, and looks every few milliseconds: for what others can wait for so long. It does not wake
+     * for each frame, then, of a program that calls often. */
+    TB_STANDBY_SELDOM,
     TB_STANDBY_SCOPES
 };
 

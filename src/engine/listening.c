@@ -7,6 +7,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#define SELDOM     UINT64_C(5000000)  /* ns, where nobody is in a hurry */
 #define LOOK_AGAIN UINT64_C(1000000)  /* ns, where there is something already, or a descriptor cannot be listened to */
 #define BELL_SLOT  TB_LISTENING_LIMIT /* behind those of `descriptors`, in events */
 #define TIMER_SLOT (TB_LISTENING_LIMIT + 1u)
@@ -52,9 +53,10 @@ void tb_listening_close(struct tb_listening *l)
             close(descriptors[i]);
 }
 
-void tb_listening_wish(struct tb_listening *l, bool wished, bool host)
+void tb_listening_wish(struct tb_listening *l, bool wished, bool host, bool seldom)
 {
     l->host = host;
+    l->seldom = seldom;
     tb_listening_outdate(l);
     atomic_store(&l->wished, wished);
 }
@@ -145,6 +147,12 @@ bool tb_listening_renew(struct tb_listening *l)
     atomic_exchange(&l->stale, false);
     uint32_t woke = atomic_exchange(&l->woke, 0), heard = 0;
     bool quiet = true;
+    if (l->seldom) {
+        uint64_t then = tb_clock_now(l->clock);
+        slots_forget(l, 0);
+        timer_set(l, then + SELDOM, then);
+        return true;
+    }
     bool able = transports_arm(l, woke, &heard, &quiet);
     for (uint32_t i = 0; i < l->driving->count; i++)
         if (l->driving->tables[i]->standby)

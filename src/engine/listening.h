@@ -25,6 +25,7 @@ struct tb_listening {
     const int *control; /* -1: none */
     const struct tb_clock *clock;
     bool host;              /* to processes of this host, too */
+    bool seldom;            /* to nothing: it only looks now and then */
     _Atomic bool wished;    /* somebody wants it; any thread reads it */
     _Atomic bool stale;     /* any thread */
     _Atomic bool ending;    /* any thread */
@@ -37,8 +38,9 @@ struct tb_listening {
 int tb_listening_open(struct tb_listening *l, const struct tb_transport_set *transports,
                       const struct tb_driving *driving, const int *control, const struct tb_clock *clock);
 void tb_listening_close(struct tb_listening *l);
-/* From now on it is wanted, or not; `host`: also from ranks of this host, which then have to ring. */
-void tb_listening_wish(struct tb_listening *l, bool wished, bool host);
+/* From now on it is wanted, or not; `host`: also from ranks of this host, which then have to ring; `seldom`: nobody is
+ * in a hurry, so that it need not wake for everything that comes. */
+void tb_listening_wish(struct tb_listening *l, bool wished, bool host, bool seldom);
 /* True: nothing is there at the moment. If it is false, the standby looks again in a millisecond. */
 bool tb_listening_renew(struct tb_listening *l);
 uint64_t tb_listening_deadline(const struct tb_listening *l);

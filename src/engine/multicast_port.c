@@ -317,8 +317,8 @@ void tb_multicast_port_settle(struct tb_multicast_port *port)
     if (!standby->open || needed == watched)
         return;
     if (!needed)
-        tb_engine_unwatch(port->engine, TB_STANDBY_NETWORK);
-    else if (tb_engine_watch(port->engine, TB_STANDBY_NETWORK) != TB_OK)
+        tb_engine_unwatch(port->engine, TB_STANDBY_SELDOM);
+    else if (tb_engine_watch(port->engine, TB_STANDBY_SELDOM) != TB_OK)
         return; /* without a thread others wait until the program calls something */
     port->watched = needed ? standby->opened : 0;
 }

@@ -179,7 +179,7 @@ void tb_engine_stand_down(struct tb_engine *engine)
         pthread_join(s->thread, NULL);
     }
     tb_engine_lock(engine); /* and goes on with what was put off */
-    tb_listening_wish(&s->listening, false, false);
+    tb_listening_wish(&s->listening, false, false, false);
     tb_engine_unlock(engine);
     tb_listening_close(&s->listening);
     tb_biased_lock_close(&s->lock);
@@ -191,9 +191,10 @@ void tb_engine_stand_down(struct tb_engine *engine)
 static void watchers_change(struct tb_standby *s)
 {
     struct tb_listening *l = &s->listening;
-    bool host = s->watchers[TB_STANDBY_HOST] > 0, wished = host || s->watchers[TB_STANDBY_NETWORK] > 0;
-    if (wished != tb_listening_is_wished(l) || host != l->host)
-        tb_listening_wish(l, wished, host);
+    bool host = s->watchers[TB_STANDBY_HOST] > 0, listens = host || s->watchers[TB_STANDBY_NETWORK] > 0;
+    bool wished = listens || s->watchers[TB_STANDBY_SELDOM] > 0;
+    if (wished != tb_listening_is_wished(l) || host != l->host || l->seldom != (wished && !listens))
+        tb_listening_wish(l, wished, host, wished && !listens);
 }
 
 int tb_engine_watch(struct tb_engine *engine, enum tb_standby_scope scope)
