@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plain.h"
+
 #define HEADER        52 /* TB_DATAGRAM_BYTES */
 #define BATCH         32
 #define BUFFER        (4 << 20)
@@ -49,19 +51,6 @@ struct result {
     double last; /* when the last one came */
     uint32_t came;
 };
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void put(int s, const void *bytes, size_t length)
 {

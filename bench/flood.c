@@ -18,6 +18,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "plain.h"
+
 #define HEADER 52 /* TB_DATAGRAM_BYTES */
 #define LONG   2048
 #define KEPT   256
@@ -29,19 +31,6 @@ static struct {
 } kept[KEPT];
 static uint32_t heard; /* datagrams; the last ones are kept */
 static unsigned long long sent, replayed;
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static int group_socket(const char *interface, const struct sockaddr_in *at)
 {

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plain.h"
+
 #define PERIOD_S    0.2
 #define SAMPLES_MAX 200000
 #define WARM_UP     20
@@ -25,19 +27,6 @@
 #define SENDERS_MAX 1024
 
 static char data[BYTES_MAX];
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void sleep_until(double instant)
 {

@@ -175,7 +175,7 @@ void tb_driven_skip(const struct tb_driven *all, uint32_t collective, uint32_t p
 void tb_driven_lose(const struct tb_driven *all, const struct tb_peer *peer)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
-        if (all[i].state != NULL)
+        if (all[i].state != NULL && all[i].driver->lose != NULL)
             all[i].driver->lose(all[i].state, peer);
 }
 
@@ -189,7 +189,7 @@ void tb_driven_give_up(const struct tb_driven *all, const struct tb_failure *f)
 void tb_driven_hear(const struct tb_driven *all, const struct tb_message *m)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
-        if (all[i].state != NULL)
+        if (all[i].state != NULL && all[i].driver->hear != NULL)
             all[i].driver->hear(all[i].state, m);
 }
 
@@ -197,7 +197,8 @@ bool tb_driven_overhear(const struct tb_driven *all, uint32_t collective, uint8_
                         uint8_t *theirs)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
-        if (all[i].state != NULL && all[i].driver->overhear(all[i].state, collective, operation, rank, theirs))
+        if (all[i].state != NULL && all[i].driver->overhear != NULL &&
+            all[i].driver->overhear(all[i].state, collective, operation, rank, theirs))
             return true;
     return false;
 }

@@ -56,7 +56,7 @@ struct tb_driver_table {
     const char *name;
     bool standby; /* `advance` calls nothing of the program's, so that a standby may do it (standby.h) */
     /* Whoever makes up a context does so for its channel before anybody hears of it, or takes it back; `first`: for one
-     * that everyone on the host knows. */
+     * that everyone on the host knows. NULL: it does nothing then, as with lose, hear and overhear below. */
     void (*claim)(struct tb_engine *e, uint64_t context, bool first);
     void (*unclaim)(struct tb_engine *e, uint64_t context);
     /* What it needs for a channel whose context is not known yet; NULL: nothing, and it carries out no step here. */

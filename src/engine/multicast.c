@@ -112,10 +112,6 @@ static void multicast_close(void *state)
     free(c);
 }
 
-static void multicast_claim(struct tb_engine *e, uint64_t context, bool first) {}
-
-static void multicast_unclaim(struct tb_engine *e, uint64_t context) {}
-
 static uint32_t listed(const void *list, uint32_t index)
 {
     const uint32_t *procs = list;
@@ -435,8 +431,6 @@ static void multicast_miss(struct tb_list *active, const struct tb_peer *peer)
     tb_multicast_lose(port_in(active)->protocol, peer->proc.index);
 }
 
-static void multicast_lose(void *state, const struct tb_peer *peer) {}
-
 static void multicast_give_up(void *state, const struct tb_failure *f)
 {
     struct tb_multicast_channel *c = state;
@@ -444,13 +438,6 @@ static void multicast_give_up(void *state, const struct tb_failure *f)
     TB_LIST_EACH (s, &c->drives, struct tb_multicast_drive, in_channel)
         if (s->drive.error == TB_OK && tb_failure_concerns(f, tb_failure_name(s->drive.binding)))
             multicast_stop(&s->drive, tb_failure_explain(f));
-}
-
-static void multicast_hear(void *state, const struct tb_message *m) {}
-
-static bool multicast_overhear(void *state, uint32_t collective, uint8_t operation, uint32_t *rank, uint8_t *theirs)
-{
-    return false;
 }
 
 static void multicast_describe(const struct tb_drive *d, struct tb_wait *wait)
@@ -461,8 +448,6 @@ static void multicast_describe(const struct tb_drive *d, struct tb_wait *wait)
 
 const struct tb_driver_table tb_driver_multicast = {.name = "multicast",
                                                     .standby = true,
-                                                    .claim = multicast_claim,
-                                                    .unclaim = multicast_unclaim,
                                                     .open = multicast_open,
                                                     .enter = multicast_enter,
                                                     .close = multicast_close,
@@ -479,8 +464,5 @@ const struct tb_driver_table tb_driver_multicast = {.name = "multicast",
                                                     .miss = multicast_miss,
                                                     .end = multicast_end,
                                                     .concerns = multicast_concerns,
-                                                    .lose = multicast_lose,
                                                     .give_up = multicast_give_up,
-                                                    .hear = multicast_hear,
-                                                    .overhear = multicast_overhear,
                                                     .describe = multicast_describe};

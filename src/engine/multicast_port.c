@@ -75,7 +75,7 @@ static bool group_expect(void *context, struct tb_mcast_room *room)
 {
     const struct tb_multicast_port *port = context;
     struct tb_multicast_row row;
-    if (!tb_multicast_expect_row(port->protocol, &row))
+    if (!tb_multicast_expect(port->protocol, &row))
         return false;
     *room = (struct tb_mcast_room){.context = row.context,
                                    .number = row.number,
@@ -266,10 +266,10 @@ static void port_log(const struct tb_multicast_port *port)
 
 static void port_free(struct tb_multicast_port *port)
 {
-    if (port->protocol != NULL)
+    if (port->protocol != NULL) {
         port_log(port);
-    if (port->protocol != NULL)
         tb_multicast_close(port->protocol);
+    }
     if (port->group != NULL)
         tb_mcast_group_close(port->group);
     free(port->frame);
@@ -291,9 +291,8 @@ struct tb_multicast_port *tb_multicast_port_of(struct tb_engine *e)
     }
     e->multicast = port;
     tb_multicast_deafen(port->protocol, !port->works);
-    for (uint32_t i = 0; i < e->peers.count; i++) /* of whom channels were told before there was a port */
-        if (e->peers.by_index[i] != NULL && e->peers.by_index[i]->error != TB_OK &&
-            e->peers.by_index[i]->error != TB_ERR_CLOSED)
+    for (uint32_t i = 0; i < e->peers.count; i++) /* who are gone since before there was a port */
+        if (e->peers.by_index[i] != NULL && e->peers.by_index[i]->error != TB_OK)
             tb_multicast_lose(port->protocol, i);
     tb_list_append(&e->driving.active[TB_DRIVER_MULTICAST], &port->in_active);
     tb_engine_stir(e);

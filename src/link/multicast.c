@@ -324,38 +324,27 @@ void tb_multicast_hear(struct tb_multicast *m, uint32_t from, enum tb_multicast_
 /* ---- room for what comes -------------------------------------------------------------------------------------------
  */
 
-uint32_t tb_multicast_expect(const struct tb_multicast *m, struct tb_multicast_room *rooms, uint32_t count)
+bool tb_multicast_expect(const struct tb_multicast *m, struct tb_multicast_row *row)
 {
     const struct tb_multicast_operation *o = m->hot;
     uint32_t n = 0;
     if (o == NULL || o->payload.base == NULL)
-        return 0;
-    const struct tb_multicast_receive *r = &o->receive;
-    for (uint32_t f = r->to; n < count && f < r->fragments && f - r->holes.base < TB_MULTICAST_SPAN; f++) {
-        void *place = tb_multicast_receive_place(o, f, r->piece);
-        if (place == NULL)
-            break; /* there is no room for what is more than expected */
-        rooms[n++] = (struct tb_multicast_room){place, tb_datagram_fragment_bytes(r->length, r->piece, f)};
-    }
-    return n;
-}
-
-bool tb_multicast_expect_row(const struct tb_multicast *m, struct tb_multicast_row *row)
-{
-    struct tb_multicast_room rooms[TB_MULTICAST_BATCH];
-    const struct tb_multicast_operation *o = m->hot;
-    uint32_t count = tb_multicast_expect(m, rooms, TB_MULTICAST_BATCH);
-    if (count == 0)
         return false;
+    const struct tb_multicast_receive *r = &o->receive;
+    /* There is no place for what is more than expected. */
+    for (uint32_t f = r->to; n < TB_MULTICAST_BATCH && f < r->fragments && f - r->holes.base < TB_MULTICAST_SPAN &&
+                             tb_multicast_receive_place(o, f, r->piece) != NULL;
+         f++)
+        n++;
     *row = (struct tb_multicast_row){.context = o->context,
                                      .number = o->number,
-                                     .length = o->receive.length,
+                                     .length = r->length,
                                      .sender = tb_multicast_operation_root(o),
-                                     .fragment = o->receive.to,
-                                     .count = count,
-                                     .piece = o->receive.piece,
-                                     .at = rooms[0].base};
-    return true;
+                                     .fragment = r->to,
+                                     .count = n,
+                                     .piece = r->piece,
+                                     .at = n > 0 ? tb_multicast_receive_place(o, r->to, r->piece) : NULL};
+    return n > 0;
 }
 
 void *tb_multicast_place(const struct tb_multicast *m, const struct tb_datagram *head)

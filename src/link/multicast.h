@@ -208,13 +208,8 @@ struct tb_multicast_operation {
     uint32_t blame; /* the process of which the error's story tells */
 };
 
-/* Room for a fragment that is expected next, for whoever would have it land where it belongs. */
-struct tb_multicast_room {
-    void *base;
-    size_t length;
-};
-
-/* The same of a row of them, which stand one behind the other. */
+/* Fragments that are expected next, for whoever would have them land where they belong: a row of them, one behind the
+ * other. */
 struct tb_multicast_row {
     uint64_t context, number, length;
     uint32_t sender;
@@ -247,9 +242,8 @@ void tb_multicast_stop(struct tb_multicast *m, struct tb_multicast_operation *o)
  * tb_multicast_place says that it belongs; otherwise it must not stand in room that was expected for others. */
 void tb_multicast_feed(struct tb_multicast *m, const struct tb_datagram *head, const void *payload, size_t length,
                        const struct tb_multicast_address *from);
-/* Where the next fragments are expected to belong; how many. Valid until the next call. */
-uint32_t tb_multicast_expect(const struct tb_multicast *m, struct tb_multicast_room *rooms, uint32_t count);
-bool tb_multicast_expect_row(const struct tb_multicast *m, struct tb_multicast_row *row); /* false: none are */
+/* What is expected next; false: nothing is. Valid until the next call. */
+bool tb_multicast_expect(const struct tb_multicast *m, struct tb_multicast_row *row);
 /* Where the payload of this datagram belongs; NULL: in no place of its own. */
 void *tb_multicast_place(const struct tb_multicast *m, const struct tb_datagram *head);
 /* A control message. */

@@ -318,7 +318,7 @@ static void deaf_for_a_while(void **state)
 static void landing_in_place(void **state)
 {
     static char buffer[4 * WORLD_PIECE], aside[WORLD_PIECE];
-    struct tb_multicast_room rooms[4];
+    struct tb_multicast_row row;
     struct tb_multicast_address from = {.length = 4};
     begin(2, 1);
     start(1);
@@ -326,7 +326,7 @@ static void landing_in_place(void **state)
     struct tb_multicast *m = w.hosts[0].m;
     struct tb_multicast_operation o = operation_of(1, sizeof buffer - 10, 0, 1, buffer);
     assert_int_equal(tb_multicast_start(m, &o), TB_PENDING);
-    assert_int_equal(tb_multicast_expect(m, rooms, 4), 0);
+    assert_false(tb_multicast_expect(m, &row));
     struct tb_datagram head = {.number = 1,
                                .length = sizeof buffer - 10,
                                .sender = 1,
@@ -335,13 +335,18 @@ static void landing_in_place(void **state)
                                .type = TB_DATAGRAM_DATA};
     memset(aside, 'a', sizeof aside);
     tb_multicast_feed(m, &head, aside, WORLD_PIECE, &from);
-    assert_int_equal(tb_multicast_expect(m, rooms, 4), 3);
-    assert_ptr_equal(rooms[0].base, buffer + WORLD_PIECE);
-    assert_int_equal(rooms[2].length, WORLD_PIECE - 10);
-    memset(rooms[0].base, 'b', WORLD_PIECE);
+    assert_true(tb_multicast_expect(m, &row));
+    assert_int_equal(row.number, 1);
+    assert_int_equal(row.length, sizeof buffer - 10);
+    assert_int_equal(row.sender, 1);
+    assert_int_equal(row.fragment, 1);
+    assert_int_equal(row.count, 3);
+    assert_int_equal(row.piece, WORLD_PIECE);
+    assert_ptr_equal(row.at, buffer + WORLD_PIECE);
+    memset(row.at, 'b', WORLD_PIECE);
     head.fragment = 1;
-    assert_ptr_equal(tb_multicast_place(m, &head), rooms[0].base);
-    tb_multicast_feed(m, &head, rooms[0].base, WORLD_PIECE, &from);
+    assert_ptr_equal(tb_multicast_place(m, &head), row.at);
+    tb_multicast_feed(m, &head, row.at, WORLD_PIECE, &from);
     assert_null(tb_multicast_place(m, &head)); /* it is here */
     head.fragment = 3;
     memset(aside, 'd', sizeof aside);
@@ -353,7 +358,7 @@ static void landing_in_place(void **state)
     assert_int_equal(told_error, TB_OK);
     for (size_t i = 0; i < sizeof buffer - 10; i++)
         assert_int_equal(buffer[i], 'a' + (int)(i / WORLD_PIECE));
-    assert_int_equal(tb_multicast_expect(m, rooms, 4), 0);
+    assert_false(tb_multicast_expect(m, &row));
     end();
 }
 

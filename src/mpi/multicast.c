@@ -1,6 +1,5 @@
 #include "mpi/multicast.h"
 
-#include <netinet/in.h>
 #include <string.h>
 
 static uint32_t place_of(const struct tb_job *job, uint32_t proc)
@@ -12,18 +11,6 @@ bool tb_multicast_in_cluster(void *context, struct tb_proc proc)
 {
     const struct tb_job *job = context;
     return place_of(job, proc.index) == place_of(job, job->self.index);
-}
-
-static void socket_name(const struct tb_address *address, struct sockaddr_in *in4, struct sockaddr_in6 *in6)
-{
-    if (address->family == 4) {
-        *in4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(address->port)};
-        memcpy(&in4->sin_addr, address->bytes, sizeof in4->sin_addr);
-    } else {
-        *in6 = (struct sockaddr_in6){
-            .sin6_family = AF_INET6, .sin6_port = htons(address->port), .sin6_scope_id = address->scope};
-        memcpy(&in6->sin6_addr, address->bytes, sizeof in6->sin6_addr);
-    }
 }
 
 /* ps a byte from here to the next host of the cluster. */
@@ -45,6 +32,7 @@ bool tb_multicast_group_of(void *context, struct tb_engine_group *group)
     struct tb_job *job = context;
     const struct tb_multicast_facts *facts = &job->multicast;
     const struct tb_multicast_group *g = &facts->group;
+    struct sockaddr_storage name;
     memset(group, 0, sizeof *group);
     if (!facts->grouped && tb_multicast_first(facts, place_of(job, job->self.index)) != TB_MULTICAST_WORKS)
         return false;
@@ -52,8 +40,8 @@ bool tb_multicast_group_of(void *context, struct tb_engine_group *group)
     group->byte_time = byte_time(job);
     if (!facts->grouped) /* algorithms that were chosen while it did go on, over connections */
         return true;
-    socket_name(&g->address, &group->config.group.in4, &group->config.group.in6);
-    socket_name(&g->local, &group->config.local.in4, &group->config.local.in6);
+    memcpy(&group->config.group, &name, tb_address_socket(&g->address, &name));
+    memcpy(&group->config.local, &name, tb_address_socket(&g->local, &name));
     group->config.interface = g->interface;
     group->config.hops = (uint8_t)g->ttl;
     group->config.key = g->key;
@@ -95,10 +83,5 @@ int tb_multicast_await(uint64_t communicator, uint8_t places[TB_MULTICAST_PLACES
     tb_engine_wait(tb_self.engine, verdict_is_known, job);
     uint32_t there = place_of(job, tb_context_leader(communicator));
     *any = tb_multicast_allowed(&job->multicast, communicator, there, places);
-    if (!*any)
-        return TB_OK;
-    tb_self_lock(); /* of several threads one opens it */
-    int error = tb_engine_stand_by(tb_self.engine);
-    tb_self_unlock();
-    return error;
+    return *any ? tb_engine_stand_by(tb_self.engine) : TB_OK;
 }
