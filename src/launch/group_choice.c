@@ -88,6 +88,7 @@ static bool is_wanted(struct tb_group_choice *choice, const struct tb_address_bo
                       const struct tb_grid_plan *plan)
 {
     const struct tb_grid *grid = plan != NULL ? plan->grid : NULL;
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without an error there are hosts
     uint32_t host = grid != NULL ? tb_grid_host_find(grid, book->hosts[choice->hosts[0]].name) : TB_GRID_NONE;
     if (host == TB_GRID_NONE || !grid->clusters[grid->hosts[host].cluster].no_multicast)
         return true;

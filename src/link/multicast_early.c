@@ -87,6 +87,7 @@ static struct tb_multicast_early_entry *oldest(struct tb_multicast_early *e,
                                                const struct tb_multicast_early_entry *keep, bool unknown, uint64_t now)
 {
     struct tb_multicast_early_entry *entry;
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): an entry that was freed is in no list
     TB_LIST_EACH (entry, &e->order, struct tb_multicast_early_entry, in_order)
         if (entry != keep && (unknown ? entry->unknown : now - entry->at >= AGE))
             return entry;

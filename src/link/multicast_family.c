@@ -75,12 +75,17 @@ static bool has_all(const struct tb_multicast_receive *r)
 /* ---- reports -------------------------------------------------------------------------------------------------------
  */
 
+static void say_all_is_there(struct tb_multicast_report *report)
+{
+    report->complete = true;
+    report->top = report->poll = report->worst = report->count = 0;
+}
+
 static void own_report(const struct tb_multicast *m, const struct tb_multicast_receive *r,
                        struct tb_multicast_report *own)
 {
     if (has_all(r)) {
-        own->complete = true;
-        own->count = 0;
+        say_all_is_there(own);
         return;
     }
     if (r->promised == EXCUSED) {
@@ -118,8 +123,7 @@ static bool say(struct tb_multicast *m, uint32_t to, const struct tb_multicast_n
 void tb_multicast_family_say_complete(struct tb_multicast *m, uint32_t to, const struct tb_multicast_name *name)
 {
     struct tb_multicast_report complete;
-    complete.complete = true;
-    complete.top = complete.poll = complete.worst = complete.count = 0;
+    say_all_is_there(&complete);
     say(m, to, name, &complete);
 }
 

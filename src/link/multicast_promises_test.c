@@ -388,12 +388,10 @@ static void roots_wait_for_skew(void **state)
     for (uint64_t i = 2; i < 40; i++)
         ask_late(1, 1u << 30, i);
     assert_true(m->delay > little && m->delay <= m->limits.delay_most);
-    uint64_t frames = w.hosts[0].frames_out, began = w.now;
     run_until(w.now + 20 * WORLD_MS); /* so that its port is free */
     o = operation_of(2, sizeof bytes, 0, 0, bytes);
     told_error = 1;
-    frames = w.hosts[0].frames_out;
-    began = w.now;
+    uint64_t frames = w.hosts[0].frames_out, began = w.now;
     assert_int_equal(tb_multicast_start(m, &o), TB_PENDING);
     assert_int_equal(w.hosts[0].frames_out, frames);
     world_wake(&w.hosts[0], tb_multicast_deadline(m));

@@ -74,6 +74,7 @@ int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, co
         return tb_raise(c, MPI_ERR_NO_MEM, names.call, "out of memory for messages to %d ranks", n);
     uint32_t some = choose(ranks, n, chosen);
     struct tb_buffer data = tb_buffer_of(buffer, count, tb_type_find(type));
+    TB_ASSERT(data.type != NULL); /* it was checked */
     if (some > 0)
         code = send_all(c, &data, chosen, some, tag);
     free(chosen);

@@ -141,10 +141,11 @@ int tb_own_walk_rounds(struct tb_own_walk *walk)
                 tb_own_moves_change(&walk->moves, &walk->next);
             uint64_t time;
             error = tb_own_walk_rate(walk, &time);
+            if (error != TB_OK)
+                return error;
             change_keep(walk, time);
         }
-        if (error == TB_OK)
-            error = round_run(walk, ROUND * nodes, threshold);
+        error = round_run(walk, ROUND * nodes, threshold);
     }
     return error;
 }

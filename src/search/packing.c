@@ -240,8 +240,9 @@ static void others_add(struct tb_packing *p)
 static bool parts_move(struct tb_packing *p, uint32_t step, uint32_t scale)
 {
     uint64_t best = scale > 0 ? strain_of(p, scale) : latest_of(p), before = best;
-    for (uint32_t i = 0; i < p->count * p->count; i++) {
-        uint32_t *a = &p->trees[i / p->count].share, *b = &p->trees[i % p->count].share;
+    const uint32_t count = p->count;
+    for (uint32_t i = 0; i < count * count; i++) { // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is one then
+        uint32_t *a = &p->trees[i / count].share, *b = &p->trees[i % count].share;
         if (a == b || *a < step)
             continue;
         *a -= step;
