@@ -104,6 +104,8 @@ TB_PARAM_INT_ROW(shared_cores, "0", 0, 65536, 0,
                  "predicted: cores that all hosts share, as in a lab; 0: each host has its own")
 TB_PARAM_INT_ROW(wire_work, "0", 0, 1000000, 0,
                  "predicted: ps that a shared core spends on each byte on each wire, as in a lab")
+TB_PARAM_INT_ROW(ack_share, "29", 0, 1000, 0,
+                 "predicted: thousandths of what a port takes in that acknowledgements take of what it gives out")
 TB_PARAM_TEXT_ROW(links, "", 0,
                   "predicted: links by name: A/B:MBIT:MS both ways, A>B:MBIT:MS one way, A:MBIT:MS in a cluster")
 TB_PARAM_SIZE_ROW(assumed_block, "4k", 1, 1 << 30, 0,

@@ -50,6 +50,15 @@ static bool writer_reserve(struct tb_writer *w)
 }
 
 /* For a batch of fragments, and for what one control message carries. */
+#define LAG_FIRST     (4 * TB_MULTICAST_MS)
+#define LAG_DATAGRAMS 64u /* on a port that does not send and receive at once, reports wait for so many */
+
+static uint64_t first_lag(const struct tb_multicast_config *config)
+{
+    uint64_t time = LAG_DATAGRAMS * (config->piece + TB_DATAGRAM_BYTES) * config->byte_time / 1000;
+    return time > LAG_FIRST ? time : LAG_FIRST;
+}
+
 static size_t scratch_bytes(const struct tb_multicast_limits *limits, uint16_t piece)
 {
     size_t batch = (size_t)piece * TB_MULTICAST_BATCH, run = (size_t)limits->rest_bytes + piece;
@@ -75,6 +84,7 @@ int tb_multicast_open(const struct tb_multicast_config *config, struct tb_multic
     m->config = *config;
     m->limits = *limits;
     m->next = TB_NEVER;
+    m->lag = first_lag(config);
     m->now = tb_clock_now(config->clock);
     tb_multicast_contexts_open(&m->contexts);
     tb_multicast_peers_open(&m->peers, limits->peers);

@@ -8,7 +8,6 @@
 #define ASK_WAIT  (1000 * TB_MULTICAST_MS) /* for what was asked for by a control message, doubled each time */
 #define QUIET     (2000 * TB_MULTICAST_MS) /* without a word of the root, then it is asked; doubled each time */
 #define SPREAD    20u                      /* of those questions, over so much more time than of those in datagrams */
-#define LAG_FIRST (4 * TB_MULTICAST_MS)
 #define LAG_LEAST (2 * TB_MULTICAST_MS)
 #define LAG_MOST  (200 * TB_MULTICAST_MS)
 #define LOSS_OVER 128u       /* fragments over which what is lost is smoothed */
@@ -17,16 +16,16 @@
 struct tb_multicast_below {
     uint32_t process;
     bool told;
-    struct tb_multicast_poll polled; /* the last mark that it was polled for */
+    struct tb_multicast_poll polled; /* the last mark that it was polled for, */
+    uint64_t since;                  /* and when that was reported here; 0: not known */
     struct tb_multicast_report report;
 };
 
 struct tb_multicast_family {
     uint32_t count;
-    uint64_t since;          /* when the marks that are reported here have last moved */
-    uint64_t lag, deviation; /* ns by which those below are later than this member */
-    uint64_t poll_at;        /* those who have not come to these marks are polled then */
-    struct tb_multicast_poll poll;
+    struct tb_multicast_poll poll; /* marks that those below should report soon, */
+    uint64_t since;                /* as they were here at this time; 0: none */
+    uint64_t poll_at;              /* then those who have not are polled */
     struct tb_multicast_below below[];
 };
 
@@ -51,11 +50,12 @@ static bool is_ready(struct tb_multicast *m, struct tb_multicast_operation *o)
         tb_multicast_schedule(m, m->now + RETRY);
         return false;
     }
-    *family = (struct tb_multicast_family){.count = count, .lag = LAG_FIRST, .poll_at = TB_NEVER};
+    *family = (struct tb_multicast_family){.count = count, .poll_at = TB_NEVER};
     for (uint32_t i = 0; i < count; i++) {
         family->below[i].process = tb_multicast_tree_process(&o->members, o->root, first + i);
         family->below[i].told = false;
         family->below[i].polled = (struct tb_multicast_poll){0};
+        family->below[i].since = 0;
     }
     o->receive.family = family;
     return true;
@@ -130,33 +130,46 @@ void tb_multicast_family_say_complete(struct tb_multicast *m, uint32_t to, const
 /* ---- those who lag behind ------------------------------------------------------------------------------------------
  */
 
-static bool is_behind(const struct tb_multicast_below *b, uint32_t top, uint32_t poll)
+static bool is_behind(const struct tb_multicast_below *b, const struct tb_multicast_poll *marks)
 {
     if (!b->told)
         return true;
-    return !b->report.complete && (b->report.top < top || b->report.poll < poll);
+    return !b->report.complete && (b->report.top < marks->top || b->report.poll < marks->poll);
 }
 
+/* `since`: when they were reported here, if that is known. */
 static void poll_one(struct tb_multicast *m, const struct tb_multicast_operation *o, struct tb_multicast_below *b,
-                     const struct tb_multicast_poll *poll)
+                     const struct tb_multicast_poll *poll, uint64_t since)
 {
     const struct tb_multicast_name name = tb_multicast_operation_name(o);
     bool again = poll->top <= b->polled.top && poll->poll <= b->polled.poll && poll->rescue <= b->polled.rescue;
     if (again || name.piece == 0)
         return;
     tb_multicast_put_control_poll(tb_multicast_control_begin(m), &name, poll);
-    if (tb_multicast_control_end(m, b->process, TB_MULTICAST_POLL, NULL, 0))
+    if (tb_multicast_control_end(m, b->process, TB_MULTICAST_POLL, NULL, 0)) {
         b->polled = *poll;
+        b->since = since;
+    }
 }
 
 /* Polls whoever has not reported these marks; of a rescue all who miss something. */
 static void poll_below(struct tb_multicast *m, const struct tb_multicast_operation *o,
-                       const struct tb_multicast_poll *poll)
+                       const struct tb_multicast_poll *poll, uint64_t since)
 {
     struct tb_multicast_family *family = o->receive.family;
     for (uint32_t i = 0; family != NULL && i < family->count; i++)
-        if (is_behind(&family->below[i], poll->top, poll->poll) || (poll->rescue && !family->below[i].report.complete))
-            poll_one(m, o, &family->below[i], poll);
+        if (is_behind(&family->below[i], poll) || (poll->rescue && !family->below[i].report.complete))
+            poll_one(m, o, &family->below[i], poll, since);
+}
+
+/* Somebody below has not come to these marks, and was not polled for them. */
+static bool some_behind(const struct tb_multicast_family *family, const struct tb_multicast_poll *marks)
+{
+    bool behind = false;
+    for (uint32_t i = 0; i < family->count && !behind; i++)
+        behind = is_behind(&family->below[i], marks) &&
+                 (family->below[i].polled.top < marks->top || family->below[i].polled.poll < marks->poll);
+    return behind;
 }
 
 /* Those below should report the same marks soon. */
@@ -167,35 +180,46 @@ static void watch(struct tb_multicast *m, const struct tb_multicast_operation *o
     if (family == NULL)
         return;
     if (family->poll_at <= m->now) {
-        poll_below(m, o, &family->poll);
+        poll_below(m, o, &family->poll, family->since);
+        family->poll_at = TB_NEVER;
+    } else if (family->poll_at != TB_NEVER && !some_behind(family, &family->poll)) {
         family->poll_at = TB_NEVER;
     }
-    bool behind = false;
-    for (uint32_t i = 0; i < family->count && !behind; i++)
-        behind = is_behind(&family->below[i], r->settled, r->polled) &&
-                 (family->below[i].polled.top < r->settled || family->below[i].polled.poll < r->polled);
-    if (!behind) {
-        family->poll_at = TB_NEVER;
-    } else if (family->poll_at == TB_NEVER) {
-        uint64_t wait = family->lag + 4 * family->deviation;
+    const struct tb_multicast_poll marks = {.top = r->settled, .poll = r->polled};
+    if (family->poll_at == TB_NEVER && some_behind(family, &marks)) {
+        uint64_t wait = m->lag + 4 * m->lag_deviation;
         wait = wait < LAG_LEAST ? LAG_LEAST : wait < LAG_MOST ? wait : LAG_MOST;
-        family->poll = (struct tb_multicast_poll){.top = r->settled, .poll = r->polled};
+        family->poll = marks;
+        family->since = m->now;
         family->poll_at = m->now + wait;
     }
     tb_multicast_schedule(m, family->poll_at);
 }
 
-/* One of them has come by itself to the marks that were reported here a while ago. */
-static void note_lag(const struct tb_multicast *m, const struct tb_multicast_receive *r,
-                     const struct tb_multicast_below *b)
+/* How long one of them took to report marks that were reported here. */
+static void note_lag(struct tb_multicast *m, uint64_t since)
 {
-    struct tb_multicast_family *family = r->family;
-    bool polled = b->polled.top >= r->settled && b->polled.poll >= r->polled;
-    if (b->report.complete || b->report.top < r->settled || b->report.poll < r->polled || polled || family->since == 0)
+    uint64_t lag = m->now - since, apart = lag > m->lag ? lag - m->lag : m->lag - lag;
+    m->lag_deviation = m->lag_deviation - m->lag_deviation / 4 + apart / 4;
+    m->lag = m->lag - m->lag / 8 + lag / 8;
+}
+
+/* Of one that was polled meanwhile, that is only known if it loses nothing: it has heard of the marks by itself, and
+ * was polled too early. */
+static void take_report(struct tb_multicast *m, const struct tb_multicast_family *family, struct tb_multicast_below *b,
+                        const struct tb_multicast_report *heard)
+{
+    bool polled = b->since > 0 && is_behind(b, &b->polled);
+    bool watched = !polled && family->poll_at != TB_NEVER && is_behind(b, &family->poll);
+    if (!b->told || !b->report.complete)
+        b->report = *heard;
+    b->told = true;
+    if (b->report.complete)
         return;
-    uint64_t lag = m->now - family->since, apart = lag > family->lag ? lag - family->lag : family->lag - lag;
-    family->deviation = family->deviation - family->deviation / 4 + apart / 4;
-    family->lag = family->lag - family->lag / 8 + lag / 8;
+    if (watched && !is_behind(b, &family->poll))
+        note_lag(m, family->since);
+    else if (polled && !is_behind(b, &b->polled) && b->report.worst == 0)
+        note_lag(m, b->since);
 }
 
 /* ---- marks ---------------------------------------------------------------------------------------------------------
@@ -231,10 +255,8 @@ static uint64_t settle_time(const struct tb_multicast *m, const struct tb_multic
 }
 
 /* The marks that are reported here move. */
-static void move_marks(struct tb_multicast *m, struct tb_multicast_receive *r, uint32_t top, uint32_t poll)
+static void move_marks(struct tb_multicast_receive *r, uint32_t top, uint32_t poll)
 {
-    if (r->family != NULL && (top > r->settled || poll > r->polled))
-        r->family->since = m->now;
     if (top > r->settled) {
         uint32_t count = top - r->settled, weight = count < LOSS_OVER ? count : LOSS_OVER;
         uint32_t share = tb_multicast_holes_count(&r->holes, r->settled, top) * 1024 / count;
@@ -250,11 +272,11 @@ static void settle(struct tb_multicast *m, struct tb_multicast_operation *o)
 {
     struct tb_multicast_receive *r = &o->receive;
     if (r->settle_at <= m->now) {
-        move_marks(m, r, r->settling, r->polled);
+        move_marks(r, r->settling, r->polled);
         r->settle_at = TB_NEVER;
     }
     if (tb_multicast_holes_next(&r->holes, r->settled, r->top) == r->top)
-        move_marks(m, r, r->top, r->polled);
+        move_marks(r, r->top, r->polled);
     if (r->settled < r->top && r->settle_at == TB_NEVER) {
         r->settling = r->top;
         r->settle_at = m->now + settle_time(m, o);
@@ -270,7 +292,7 @@ void tb_multicast_family_mark(struct tb_multicast *m, struct tb_multicast_operat
     r->top = top > r->top ? top : r->top;
     if (poll > r->poll) { /* the root has waited */
         r->poll = poll;
-        move_marks(m, r, r->top, poll);
+        move_marks(r, r->top, poll);
         r->settle_at = TB_NEVER;
     }
     settle(m, o);
@@ -307,11 +329,8 @@ bool tb_multicast_family_hear(struct tb_multicast *m, struct tb_multicast_operat
         struct tb_multicast_below *below = &family->below[i];
         if (below->process != from)
             continue;
-        if (!below->told || !below->report.complete)
-            below->report = *heard;
-        below->told = true;
+        take_report(m, family, below, heard);
         m->counters.reports_heard++;
-        note_lag(m, &o->receive, below);
         watch(m, o);
         report(m, o);
         return true;
@@ -392,7 +411,7 @@ void tb_multicast_family_poll(struct tb_multicast *m, struct tb_multicast_operat
         r->answered >= poll->poll) /* it is asked for again, whatever somebody has polled for before */
         r->answered = poll->poll - 1;
     if (is_ready(m, o))
-        poll_below(m, o, poll);
+        poll_below(m, o, poll, 0);
     bool deaf = !r->heard && r->control_polls++ > 0; /* the first may only have been faster than what it is about */
     uint32_t missing = r->promised == EXCUSED ? poll->top : tb_multicast_holes_next(&r->holes, r->promised, poll->top);
     if (missing < poll->top && (poll->rescue || deaf))

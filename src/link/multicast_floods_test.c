@@ -124,7 +124,7 @@ static void old_fragments(void **state)
     begin(5, 3);
     step(PLAY_BROADCAST, 0, 1, 1 << 20);
     for (uint32_t i = 0; i < 5; i++)
-        w.hosts[i].loss = 150000;
+        w.hosts[i].loss = 250000;
     w.loses = records;
     start(1);
     const struct tb_multicast_receive *r = &p.hosts[1].operations[0].operation.receive;

@@ -265,9 +265,12 @@ bool tb_multicast_long_hear(struct tb_multicast *m, struct tb_multicast_operatio
     uint32_t top = report->top < l->source.sent ? report->top : l->source.sent;
     uint32_t first = report->count > 0 ? report->missing[0].fragment : top;
     l->base = first > l->base && first <= top ? first : l->base;
-    uint32_t lost = 0;
+    uint32_t lost = 0, several = 0;
     for (uint32_t i = 0; i < report->count; i++)
-        lost += judge(m, l, &report->missing[i]);
+        if (judge(m, l, &report->missing[i])) {
+            lost++;
+            several += report->missing[i].who == TB_MULTICAST_SEVERAL;
+        }
     bool timed = covered && l->vain == 0; /* otherwise it tells nothing of the time that reports take */
     l->vain = 0;
     if (covered)
@@ -277,6 +280,7 @@ bool tb_multicast_long_hear(struct tb_multicast *m, struct tb_multicast_operatio
                                                                                                : 1,
                                                                     .covered = (uint32_t)(last.sent - covered_before),
                                                                     .lost = lost,
+                                                                    .several = several,
                                                                     .worst = report->worst,
                                                                     .mark = last.sent,
                                                                     .sent = l->sent});
@@ -296,7 +300,8 @@ static bool open_long(struct tb_multicast *m, struct tb_multicast_operation *o)
     l->child = tb_multicast_tree_process(&o->members, o->root, 1);
     l->source.payload = o->payload;
     l->poll_at = TB_NEVER;
-    tb_multicast_pace_open(&l->pace, m->limits.window_first, m->limits.window_most);
+    tb_multicast_pace_open(&l->pace, m->limits.window_first, m->limits.window_most,
+                           (m->config.piece + TB_DATAGRAM_BYTES) * m->config.byte_time / 1000);
     tb_multicast_source_enter(&l->source, o->in, o->number, o->length, m->config.piece);
     o->sending = l;
     tb_multicast_rest_advance(m); /* somebody may wait for it */

@@ -3,9 +3,10 @@
 #define PART           256u /* of a datagram, in which the window is counted */
 #define WINDOW_LEAST   4u
 #define HELD           96u /* datagrams in queues at which a window stops growing if nothing was lost for want of room, */
-#define DOUBLED        64u  /* or stops doubling */
-#define CROWDED        24u  /* datagrams in queues from which on a loss is for want of room */
-#define HEAVY          128u /* 1024ths that one member loses from which on it is, too */
+#define DOUBLED        64u               /* or stops doubling */
+#define CROWDED        24u               /* datagrams in queues from which on a loss is for want of room */
+#define OTHERS         UINT64_C(2000000) /* ns, and half of what the window takes, from which on others are in the queue */
+#define HEAVY          128u              /* 1024ths that one member loses from which on it is, too */
 #define WINDOW_LOSSY   16u
 #define LEAST_FOR      192u              /* datagrams after which it shows whether a small window helps */
 #define LOSSY          8u                /* 1024ths from which on a mark may well be lost, too */
@@ -15,12 +16,12 @@
 #define PATIENCE_LEAST UINT64_C(2000000)
 #define PATIENCE_MOST  UINT64_C(200000000)
 
-void tb_multicast_pace_open(struct tb_multicast_pace *p, uint32_t first, uint32_t most)
+void tb_multicast_pace_open(struct tb_multicast_pace *p, uint32_t first, uint32_t most, uint64_t each)
 {
     uint32_t least = most < WINDOW_LEAST ? most : WINDOW_LEAST;
     first = first < least ? least : first > most ? most : first;
-    *p =
-        (struct tb_multicast_pace){.window = first * PART, .most = most * PART, .doubling = true, .quickest = QUICKEST};
+    *p = (struct tb_multicast_pace){
+        .window = first * PART, .most = most * PART, .each = each, .doubling = true, .quickest = QUICKEST};
 }
 
 static void note_time(struct tb_multicast_pace *p, uint64_t took)
@@ -73,6 +74,14 @@ static void shrink(struct tb_multicast_pace *p)
     p->crowded = true;
 }
 
+/* So many of its datagrams are in queues when something is lost. */
+static bool is_crowded(const struct tb_multicast_pace *p, const struct tb_multicast_pace_report *r, uint64_t waited,
+                       uint32_t queued)
+{
+    uint64_t own = p->window / PART * p->each, others = waited > own ? waited - own : 0;
+    return queued >= CROWDED && (p->each == 0 || 2 * r->several >= r->lost || others > own / 2 + OTHERS);
+}
+
 void tb_multicast_pace_report(struct tb_multicast_pace *p, const struct tb_multicast_pace_report *r)
 {
     if (r->covered == 0)
@@ -87,7 +96,7 @@ void tb_multicast_pace_report(struct tb_multicast_pace *p, const struct tb_multi
         return;
     }
     p->doubling = false;
-    if (queued < CROWDED && !is_heavy(p, r->covered)) {
+    if (!is_crowded(p, r, waited, queued) && !is_heavy(p, r->covered)) {
         grow(p, r->covered, queued);
     } else if (r->mark > p->round) {
         shrink(p);
@@ -108,6 +117,7 @@ uint32_t tb_multicast_pace_mark(const struct tb_multicast_pace *p)
 
 uint64_t tb_multicast_pace_patience(const struct tb_multicast_pace *p)
 {
-    uint64_t patience = p->usual == 0 ? PATIENCE_FIRST : p->usual + 4 * p->deviation;
+    uint64_t first = HELD * p->each > PATIENCE_FIRST ? HELD * p->each : PATIENCE_FIRST;
+    uint64_t patience = p->usual == 0 ? first : p->usual + 4 * p->deviation;
     return patience < PATIENCE_LEAST ? PATIENCE_LEAST : patience > PATIENCE_MOST ? PATIENCE_MOST : patience;
 }

@@ -327,7 +327,7 @@ static void pace_follows_loss_and_delay(void **state)
 {
     struct tb_multicast_pace p;
     uint64_t sent = 0;
-    tb_multicast_pace_open(&p, 32, 128);
+    tb_multicast_pace_open(&p, 32, 128, 0);
     reported(&p, &sent, 500000, 0, 0);
     assert_int_equal(tb_multicast_pace_window(&p), 64);
     reported(&p, &sent, 500000, 0, 0);
@@ -348,12 +348,40 @@ static void pace_follows_loss_and_delay(void **state)
     assert_true(tb_multicast_pace_window(&p) >= 4);
 }
 
+/* On a known port: what its window explains is no crowd, unless several have lost the same, or answers take longer. */
+static void pace_tells_chance_from_crowds(void **state)
+{
+    enum { EACH = 120000 }; /* of 100 Mbit/s */
+    static const struct {
+        uint64_t more; /* ns beyond the time of the window */
+        uint32_t lost, several;
+        bool shrinks;
+    } cases[] = {{1000000, 3, 0, false}, {1000000, 3, 1, false}, {1000000, 3, 2, true},
+                 {1000000, 1, 1, true},  {12000000, 3, 0, true}, {12000000, 0, 0, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tb_multicast_pace p;
+        uint64_t sent = 0;
+        tb_multicast_pace_open(&p, 64, 128, EACH);
+        reported(&p, &sent, 500000, 0, 0); /* 128 by now */
+        uint32_t before = tb_multicast_pace_window(&p);
+        sent += before;
+        tb_multicast_pace_report(&p, &(struct tb_multicast_pace_report){.took = (uint64_t)before * EACH + cases[i].more,
+                                                                        .covered = before,
+                                                                        .lost = cases[i].lost,
+                                                                        .several = cases[i].several,
+                                                                        .worst = 10,
+                                                                        .mark = sent,
+                                                                        .sent = sent + before});
+        assert_int_equal(tb_multicast_pace_window(&p), cases[i].shrinks ? before / 2 : before);
+    }
+}
+
 /* Much is lost at one member: that may be for want of room, unless a small window does not help. */
 static void pace_gives_in_to_chance(void **state)
 {
     struct tb_multicast_pace p;
     uint64_t sent = 0;
-    tb_multicast_pace_open(&p, 64, 128);
+    tb_multicast_pace_open(&p, 64, 128, 0);
     for (int i = 0; i < 12; i++)
         reported(&p, &sent, 500000, 10, 300);
     assert_true(tb_multicast_pace_window(&p) < 8);
@@ -366,7 +394,7 @@ static void patience_follows_answers(void **state)
 {
     struct tb_multicast_pace p;
     uint64_t sent = 0;
-    tb_multicast_pace_open(&p, 0, 1); /* bounds that are too small */
+    tb_multicast_pace_open(&p, 0, 1, 0); /* bounds that are too small */
     assert_int_equal(tb_multicast_pace_window(&p), 1);
     assert_int_equal(tb_multicast_pace_mark(&p), 1);
     assert_int_equal(tb_multicast_pace_patience(&p), 20000000);
@@ -533,6 +561,7 @@ int main(void)
         cmocka_unit_test(rests_are_whole_fragments),
         cmocka_unit_test(datagrams_are_read),
         cmocka_unit_test(pace_follows_loss_and_delay),
+        cmocka_unit_test(pace_tells_chance_from_crowds),
         cmocka_unit_test(pace_gives_in_to_chance),
         cmocka_unit_test(patience_follows_answers),
         cmocka_unit_test(early_room_is_bounded),

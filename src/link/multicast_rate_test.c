@@ -163,6 +163,25 @@ static void answers_of_a_window(uint32_t hosts, uint32_t loss)
     done();
 }
 
+/* Where reports wait long for the wire, as on a hub, those above learn it, and stop asking for what will come. */
+static void late_reports_are_waited_for(void **state)
+{
+    enum { HOSTS = 16, COUNT = 8 };
+    uint64_t asked[2] = {0}; /* in the first half of the broadcasts, and in all */
+    for (uint32_t half = 0; half < 2; half++) {
+        world_open(&w, HOSTS, 1);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            w.hosts[i].out_time = w.hosts[i].in_time = MBIT(10);
+            w.hosts[i].control_late = i == 0 ? 0 : 120 * WORLD_MS;
+        }
+        run(COUNT / 2 * (half + 1), 1 << 20);
+        for (uint32_t i = 1; i < HOSTS; i++)
+            asked[half] += w.hosts[i].polls_out;
+        done();
+    }
+    assert_true(asked[1] - asked[0] <= COUNT * HOSTS); /* and not one for each report: a thousand */
+}
+
 static void answers_are_bounded(void **state)
 {
     static const uint32_t hosts[] = {8, 342, 1000};
@@ -384,10 +403,15 @@ static void fair_to_a_stream(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_copy),         cmocka_unit_test(one_copy_of_short_ones),
-        cmocka_unit_test(many_members),     cmocka_unit_test(answers_are_bounded),
-        cmocka_unit_test(one_slow_port),    cmocka_unit_test(all_ports_slower),
-        cmocka_unit_test(one_is_stopped),   cmocka_unit_test(loss_costs_little),
+        cmocka_unit_test(one_copy),
+        cmocka_unit_test(one_copy_of_short_ones),
+        cmocka_unit_test(many_members),
+        cmocka_unit_test(answers_are_bounded),
+        cmocka_unit_test(late_reports_are_waited_for),
+        cmocka_unit_test(one_slow_port),
+        cmocka_unit_test(all_ports_slower),
+        cmocka_unit_test(one_is_stopped),
+        cmocka_unit_test(loss_costs_little),
         cmocka_unit_test(fair_to_a_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

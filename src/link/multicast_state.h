@@ -52,6 +52,9 @@ struct tb_multicast {
     struct tb_list rests;
     uint32_t rests_count;
 
+    /* ns after which those below a member report what it would report itself, if it does not ask them. */
+    uint64_t lag, lag_deviation;
+
     uint32_t *lost; /* processes */
     uint32_t lost_count, lost_room;
 };

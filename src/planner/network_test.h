@@ -106,12 +106,13 @@ static inline void network_close(struct network *n)
     tb_grid_close(&n->grid);
 }
 
-/* Takes away the limits of queues. */
+/* Takes away the limits of queues, and acknowledgements: messages are all that is on wires. */
 static inline void network_unlimited(struct network *n)
 {
     struct tb_wire *wires = (struct tb_wire *)((char *)n->bytes + n->bytes->wires);
     for (uint32_t i = 0; i < n->bytes->wire_count; i++)
         wires[i].queue = 0;
+    n->bytes->constants.ack_share = 0;
 }
 
 /* One cluster of so many hosts, in which messages take a fixed time besides that on the wire. */

@@ -3,7 +3,7 @@
  * give something, they do so in turn. */
 #include "planner/simulator_state.h"
 
-#define HEADERS    27u    /* bytes of a message for which a datagram has one of its own header: 1420 and 52 */
+#define HEADERS    50u    /* bytes of a message for which datagrams take one more than TCP: 1420 a frame, and 1448 */
 #define PARTS      8u     /* of an item, between which others have the port */
 #define KEPT_BYTES 65536u /* up to so many the root need not wait until all have it */
 

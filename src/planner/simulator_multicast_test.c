@@ -73,7 +73,7 @@ static uint64_t time_of(struct network *n, enum tb_operation operation, const ch
 /* What datagrams of so many bytes take a port. */
 static uint64_t wire(const struct network *n, uint64_t bytes)
 {
-    return tb_wire_time(&n->table, n->ways.wires[0].wire, bytes + bytes / 27);
+    return tb_wire_time(&n->table, n->ways.wires[0].wire, bytes + bytes / 50);
 }
 
 /* Short ones leave the root at once; the others get them all at the same time. */

@@ -1,13 +1,13 @@
 /* How messages get from host to host: they are cut into parts, which pass wire after wire. */
 #include "planner/simulator_state.h"
 
-#define PARTS_MOST 8u         /* of a message */
-#define PART_LEAST 16384u     /* bytes */
-#define ASK_ABOVE  (2u << 20) /* bytes that a process lets another send without being asked, at most */
-#define FIRST_BURST                                                                                                    \
-    28960u /* that TCP has sent before it can hear of a loss: ten segments, and ten for their answers                  \
-            */
+#define PARTS_MOST  8u         /* of a message */
+#define PART_LEAST  16384u     /* bytes */
+#define ASK_ABOVE   (2u << 20) /* bytes that a process lets another send without being asked, at most */
+#define FIRST_BURST 28960u /* that TCP has sent before it can hear of a loss: ten segments, and ten for their answers  \
+                            */
 #define HEADER_BYTES 64u
+#define ACKNOWLEDGED 2896u /* bytes of two segments, after which a receiver answers */
 
 /* ---- what is used again ------------------------------------------------------------------------------------------ */
 
@@ -309,6 +309,17 @@ static void part_go_on(struct tb_simulator *m, uint32_t part, uint64_t now, uint
         stream_go_on(m, step, sent, end);
 }
 
+/* What comes in is acknowledged, and whatever goes out at the same time waits for that; on a half-duplex port that is
+ * what comes next. Of less than two segments nothing is: what is sent soon after carries it. */
+static void port_acknowledge(struct tb_simulator *m, uint32_t wire_in, uint64_t length, uint64_t now)
+{
+    struct tb_simulator_wire *out = &m->wires[wire_in - wire_in % 3];
+    if (m->constants->ack_share == 0 || length < ACKNOWLEDGED || out->free <= now)
+        return;
+    uint64_t time = tb_simulator_time(m, m->wire_times + out->row, length);
+    out->free = tb_cost_add(out->free, (uint64_t)((unsigned __int128)time * m->constants->ack_share / 1000));
+}
+
 /* Its time on the wire has come, for which it may have waited. */
 static void part_cross(struct tb_simulator *m, uint32_t part, uint32_t wire, bool waited, uint64_t now)
 {
@@ -316,6 +327,8 @@ static void part_cross(struct tb_simulator *m, uint32_t part, uint32_t wire, boo
     struct tb_simulator_wire *w = &m->wires[wire];
     uint64_t end, begin = tb_simulator_wire_take(m, wire, p->start, p->length, now, &end);
     tb_simulator_turn_pass(m, wire, part, waited, begin, end);
+    if (m->legs[p->leg].wire == TB_WAY_IN)
+        port_acknowledge(m, wire, p->length, now);
     if (p->burst && w->limited)
         note_add(m, &w->queue, &w->last_queue, end, burst_bytes(m, p));
     part_go_on(m, part, now, begin, end);

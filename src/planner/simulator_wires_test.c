@@ -148,6 +148,37 @@ static void half_duplex_goes_in_turn(void **state)
     }
 }
 
+/* What comes in is acknowledged, at the cost of what goes out at the same time, and of nothing else; of a half-duplex
+ * port, also of what comes in next. */
+static void acknowledgements_have_their_share(void **state)
+{
+    static const char *const texts[] = {
+        "clusters:\n- {name: a, hosts: [a1, a2, a3], ethernet: {bandwidth: 100, latency: 0.1}}\n",
+        "clusters:\n- {name: a, hosts: [a1, a2, a3], ethernet: {bandwidth: 100, latency: 0.1, duplex: half}}\n"};
+    for (int half = 0; half < 2; half++)
+        for (uint64_t bytes = 1000; bytes <= 4096000; bytes *= 64) {
+            struct network n;
+            struct hand h;
+            uint64_t one[2], both[2];
+            network_open(&n, texts[half], NULL, 1);
+            const uint32_t share = n.bytes->constants.ack_share;
+            network_unlimited(&n);
+            for (int acknowledged = 0; acknowledged < 2; acknowledged++) {
+                n.bytes->constants.ack_share = acknowledged ? share : 0;
+                one[acknowledged] = alone(&n, 0, 1, bytes);
+                hand_open(&h, &n);
+                hand_message(&h, 0, 1);
+                hand_message(&h, 1, 2);
+                hand_run(&h, &n, bytes);
+                both[acknowledged] = h.run.end;
+            }
+            uint64_t more = bytes < 2896 ? 0 : wire_time(&n, 0, bytes) * share / 1000;
+            assert_between(one[1] - one[0], 0, half ? more : 0);
+            assert_between(both[1] - both[0], more / 2, (half ? 2 : 1) * more + more / 10);
+            network_close(&n);
+        }
+}
+
 /* Every message is counted on the wires of its way, and on no other. */
 static void bytes_are_counted_on_their_wires(void **state)
 {
@@ -364,6 +395,7 @@ int main(void)
         cmocka_unit_test(many_short_messages_take_turns),
         cmocka_unit_test(short_messages_stay_in_order),
         cmocka_unit_test(half_duplex_goes_in_turn),
+        cmocka_unit_test(acknowledgements_have_their_share),
         cmocka_unit_test(bytes_are_counted_on_their_wires),
         cmocka_unit_test(long_messages_ask),
         cmocka_unit_test(gateways_hold_a_frame),

@@ -53,6 +53,7 @@ static void take_constants(struct tb_cost_constants *c)
     c->eager_shm = p->eager_shm;
     c->unsent = UNSENT_BYTES;
     c->wire_work = (uint64_t)p->wire_work;
+    c->ack_share = (uint32_t)p->ack_share;
     c->agent_latency = p->agent_overhead * PS_PER_NS;
     c->cores = (uint32_t)p->cores;
     c->pool = (uint32_t)p->shared_cores;

@@ -113,7 +113,8 @@ struct tb_cost_constants {
     uint32_t agent;         /* wire: what an agent can pass on; one an agent */
     uint32_t wide;          /* wire that is assumed between outermost clusters */
     uint32_t cores, pool;   /* of a host; of all hosts together (a lab), 0: each has its own */
-    uint32_t flags, zero;
+    uint32_t flags;
+    uint32_t ack_share; /* thousandths of what a port takes in that go out of it as acknowledgements */
 };
 
 /* First in the memory. Offsets are multiples of 8. */
