@@ -1,11 +1,10 @@
 /* How messages get from host to host: they are cut into parts, which pass wire after wire. */
 #include "planner/simulator_state.h"
 
-#define PARTS_MOST  8u         /* of a message */
-#define PART_LEAST  16384u     /* bytes */
-#define ASK_ABOVE   (2u << 20) /* bytes that a process lets another send without being asked, at most */
-#define FIRST_BURST 28960u /* that TCP has sent before it can hear of a loss: ten segments, and ten for their answers  \
-                            */
+#define PARTS_MOST   8u         /* of a message */
+#define PART_LEAST   16384u     /* bytes */
+#define ASK_ABOVE    (2u << 20) /* bytes that a process lets another send without being asked, at most */
+#define FIRST_BURST  28960u     /* bytes that TCP has sent before it can hear of a loss: twice ten segments */
 #define HEADER_BYTES 64u
 #define ACKNOWLEDGED 2896u /* bytes of two segments, after which a receiver answers */
 
