@@ -210,19 +210,29 @@ static void end(struct tb_cast *made)
 
 static const uint32_t others[] = {2, 1, 3};
 
+static struct tb_cast *cast_to_all(void)
+{
+    for (uint32_t i = 1; i < ENGINES; i++)
+        receive(i, LENGTH);
+    return cast(others, 3);
+}
+
+static void all_get_it(void)
+{
+    run_until(0, 14);
+    for (uint32_t i = 1; i < ENGINES; i++)
+        check_got(i);
+}
+
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void all_get_it_together(void **state)
 {
     begin();
+    struct tb_cast *made = cast_to_all();
+    all_get_it();
     for (uint32_t i = 1; i < ENGINES; i++)
-        receive(i, LENGTH);
-    struct tb_cast *made = cast(others, 3);
-    run_until(0, 14);
-    for (uint32_t i = 1; i < ENGINES; i++) {
-        check_got(i);
         assert_true(count_of(&net, i).multicast_used > 0); /* where all is slow, some of it comes otherwise */
-    }
     assert_int_equal(count_of(&net, 0).rendezvous, 3);
     assert_true(count_of(&net, 0).multicast_sent > 0);
     end(made);
@@ -254,12 +264,8 @@ static void one_hears_nothing(void **state)
 {
     begin();
     ears[2].deaf = true;
-    for (uint32_t i = 1; i < ENGINES; i++)
-        receive(i, LENGTH);
-    struct tb_cast *made = cast(others, 3);
-    run_until(0, 14);
-    for (uint32_t i = 1; i < ENGINES; i++)
-        check_got(i);
+    struct tb_cast *made = cast_to_all();
+    all_get_it();
     assert_true(count_of(&net, 0).multicast_control > LENGTH / 2);
     end(made);
 }
@@ -304,12 +310,8 @@ static void one_has_no_group(void **state)
 {
     begin();
     net.engines[2]->config.multicast = NULL;
-    for (uint32_t i = 1; i < ENGINES; i++)
-        receive(i, LENGTH);
-    struct tb_cast *made = cast(others, 3);
-    run_until(0, 14);
-    for (uint32_t i = 1; i < ENGINES; i++)
-        check_got(i);
+    struct tb_cast *made = cast_to_all();
+    all_get_it();
     end(made);
 }
 
@@ -317,9 +319,7 @@ static void one_has_no_group(void **state)
 static void one_dies(void **state)
 {
     begin();
-    for (uint32_t i = 1; i < ENGINES; i++)
-        receive(i, LENGTH);
-    struct tb_cast *made = cast(others, 3);
+    struct tb_cast *made = cast_to_all();
     for (int i = 0; i < 20; i++) /* it has asked, and does nothing any more */
         for (uint32_t k = 0; k < ENGINES; k++)
             if (k != 2 || i < 1)
@@ -344,9 +344,7 @@ static void one_dies(void **state)
 static void the_sender_dies(void **state)
 {
     begin();
-    for (uint32_t i = 1; i < ENGINES; i++)
-        receive(i, LENGTH);
-    struct tb_cast *made = cast(others, 3);
+    struct tb_cast *made = cast_to_all();
     for (uint32_t k = 0; k < ENGINES; k++) /* they have asked, and are invited; nothing has come */
         tb_engine_progress(net.engines[ENGINES - 1 - k]);
     for (uint32_t i = 1; i < ENGINES; i++) {

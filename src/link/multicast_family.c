@@ -196,10 +196,12 @@ static void watch(struct tb_multicast *m, const struct tb_multicast_operation *o
     tb_multicast_schedule(m, family->poll_at);
 }
 
-/* How long one of them took to report marks that were reported here. */
+/* How long one of them took to report marks that were reported here. It is remembered for the messages that follow, so
+ * one that was stopped for long counts as no more than is ever waited for. */
 static void note_lag(struct tb_multicast *m, uint64_t since)
 {
-    uint64_t lag = m->now - since, apart = lag > m->lag ? lag - m->lag : m->lag - lag;
+    uint64_t lag = m->now - since < LAG_MOST ? m->now - since : LAG_MOST;
+    uint64_t apart = lag > m->lag ? lag - m->lag : m->lag - lag;
     m->lag_deviation = m->lag_deviation - m->lag_deviation / 4 + apart / 4;
     m->lag = m->lag - m->lag / 8 + lag / 8;
 }

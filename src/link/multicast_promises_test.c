@@ -372,6 +372,27 @@ static void ask_late(uint64_t number, uint32_t late_by, uint64_t serial)
     tb_multicast_feed(w.hosts[0].m, &head, bytes, tb_multicast_put_question(bytes, &q), &from);
 }
 
+/* Reports that do not come for seconds: members remember no more of that than they ever wait for, since the messages
+ * that follow would wait as long. */
+static void stopped_members_are_forgotten(void **state)
+{
+    begin(16, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        step(PLAY_BROADCAST, 0, i, 1 << 20);
+    for (uint32_t i = 1; i < 16; i++)
+        w.hosts[i].control_late = 5 * WORLD_SECOND;
+    start(1);
+    assert_true(play_run(&p));
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < 16; i++) {
+        const struct tb_multicast *m = w.hosts[i].m;
+        longest = m->lag > longest ? m->lag : longest;
+        assert_true(m->lag <= 200 * WORLD_MS && m->lag_deviation <= 200 * WORLD_MS);
+    }
+    assert_true(longest > 10 * WORLD_MS); /* it was noticed */
+    end();
+}
+
 /* Members that were not there and whose store was full make the root wait a little, and less again later. */
 static void roots_wait_for_skew(void **state)
 {
@@ -424,6 +445,7 @@ int main(void)
         cmocka_unit_test(members_are_lost),
         cmocka_unit_test(deaf_for_a_while),
         cmocka_unit_test(landing_in_place),
+        cmocka_unit_test(stopped_members_are_forgotten),
         cmocka_unit_test(roots_wait_for_skew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -310,9 +310,9 @@ static void part_go_on(struct tb_simulator *m, uint32_t part, uint64_t now, uint
 
 /* What comes in is acknowledged, and whatever goes out at the same time waits for that; on a half-duplex port that is
  * what comes next. Of less than two segments nothing is: what is sent soon after carries it. */
-static void port_acknowledge(struct tb_simulator *m, uint32_t wire_in, uint64_t length, uint64_t now)
+static void port_acknowledge(struct tb_simulator *m, uint32_t port_in, uint64_t length, uint64_t now)
 {
-    struct tb_simulator_wire *out = &m->wires[wire_in - wire_in % 3];
+    struct tb_simulator_wire *out = &m->wires[tb_way_port_out(port_in)];
     if (m->constants->ack_share == 0 || length < ACKNOWLEDGED || out->free <= now)
         return;
     uint64_t time = tb_simulator_time(m, m->wire_times + out->row, length);

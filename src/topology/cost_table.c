@@ -97,7 +97,7 @@ static bool is_constants(const struct tb_cost_head *h)
         if (!are_ends(&c->ends[i]))
             return false;
     return is_curve(&c->copy) && is_curve(&c->reduce) && is_curve(&c->memory) && c->agent < h->wire_count &&
-           c->wide < h->wire_count;
+           c->wide < h->wire_count && c->ack_share <= 1000;
 }
 
 /* In preorder, as places.h says: what ends before a place, or at the end of all, ends just there. */

@@ -80,6 +80,12 @@ static inline uint32_t tb_way_wire_of(const struct tb_ways *ways, uint32_t wire,
     }
 }
 
+/* The port by which a host gives out, of that by which it takes in; the same one, if that is half duplex. */
+static inline uint32_t tb_way_port_out(uint32_t port_in)
+{
+    return port_in - port_in % 3;
+}
+
 /* That of the i-th wire of a hop. */
 static inline uint32_t tb_way_wire(const struct tb_ways *ways, const struct tb_way_hop *hop, uint32_t i,
                                    uint32_t from_host, uint32_t to_host)
