@@ -48,7 +48,7 @@ TB_PARAM_SIZE_ROW(mcast_piece, "0", 128, 9000, TB_PARAM_OR_ZERO,
                   "most payload bytes of a multicast datagram; 0: as many as the MTU allows")
 TB_PARAM_SIZE_ROW(mcast_largest, "0", 0, INT64_MAX, 0,
                   "longest message that is multicast, all blocks of a collective together; 0: as predictions say")
-TB_PARAM_INT_ROW(mcast_priority, "100", 1, 10000, 0,
+TB_PARAM_INT_ROW(mcast_priority, "102", 1, 10000, 0,
                  "how much algorithms by multicast are preferred to others, in percent: 200 halves what is predicted")
 TB_PARAM_TIME_ROW(mcast_delay, "0", 0, 1000 * TB_PARAM_MS, 0,
                   "how long the root of a multicast waits before it sends; 0: as the skew of arrivals asks for")
