@@ -441,4 +441,9 @@ void tb_engine_waits(struct tb_engine *engine, void (*each)(void *context, const
 /* Of a request that is not done: kind and what follows it. With the engine locked. */
 void tb_request_describe(const struct tb_request *request, struct tb_wait *wait);
 
+/* ---- one-sided communication ------------------------------------------------------------------------------------- */
+
+#include "engine/access.h"
+#include "engine/window.h"
+
 #endif

@@ -1,0 +1,96 @@
+/* Windows: memory that a process lets the other ranks of a communicator read and write, and what orders their accesses
+ * (access.h) and its own.
+ *
+ * A window belongs to a communicator of its own and is named by the context of that in the plane "one-sided", which all
+ * frames of it carry. It is opened by each rank before the exchange that ends its making, so that nobody hears of an
+ * access to a window that it does not know; what comes for one that is gone is answered with an error.
+ *
+ * What an origin has sent to a target is counted on both sides, frame by frame: the origin asks whether so many were
+ * applied (FLUSH), and the target answers as soon as they were (APPLIED), however frames have overtaken each other.
+ * What a target refuses (outside of its memory) it says at once (REFUSED); the origin's next synchronisation with it
+ * fails then, and goes on.
+ *
+ * Locks are queued at their target (window_lock.h). Posting tells each origin so, completing tells each target how many
+ * frames it has to have applied.
+ *
+ * All functions take the engine's lock. Those that wait make progress meanwhile; `call` is the MPI call in which they
+ * do. All return TB_OK or an error with its story, in any case without waiting for a process that is gone:
+ * TB_ERR_PEER, TB_ERR_ARGUMENT (a target has refused an access: it is outside of its window), TB_ERR_MEMORY. */
+#ifndef TB_ENGINE_WINDOW_H
+#define TB_ENGINE_WINDOW_H
+
+#include "engine/engine.h"
+
+struct tb_window;
+
+/* What leads straight to the memory of other ranks of this host, without their taking part (window_host.h). `at` is
+ * where bytes stand in the window of `rank`: how far from its base, or, of a dynamic window, its address there. Any
+ * member may be NULL: there is no such way. Called with the engine locked; none may wait for another process for long,
+ * but `enter`, which is held for as long as it takes to combine a piece. */
+struct tb_window_near {
+    /* Where they lie in this process; NULL: nowhere, or not all of them are in that window. */
+    void *(*map)(void *context, uint32_t rank, uint64_t at, uint64_t length);
+    /* Copies to there and from there. TB_AGAIN: there is no way, nothing was copied; TB_ERR_ARGUMENT: they are not in
+     * that window; others: that process is going. `from` and `into` have `length` bytes left. */
+    int (*write)(void *context, uint32_t rank, uint64_t at, struct tb_spans *from, uint64_t length);
+    int (*read)(void *context, uint32_t rank, uint64_t at, struct tb_spans *into, uint64_t length);
+    /* Between these nobody else combines data (accumulates) with that of `rank`. A process that serves frames of others
+     * calls them with its own rank, and so does one whose accesses go to itself. */
+    void (*enter)(void *context, uint32_t rank);
+    void (*leave)(void *context, uint32_t rank);
+};
+
+struct tb_window_config {
+    /* Of a communicator that nobody else uses; is closed after the window. */
+    struct tb_channel *channel;
+    void *base;    /* of this process's memory; NULL if size is 0 or it is dynamic */
+    uint64_t size; /* bytes */
+    bool dynamic;  /* memory is attached and detached; displacements are addresses */
+    /* Whether others may ask for a lock, or do anything while this process computes; a standby watches then, if some of
+     * them are on other hosts. */
+    bool passive;
+    const struct tb_window_near *near; /* NULL: everything goes by frames */
+    void *near_context;
+};
+
+int tb_window_open(struct tb_engine *engine, const struct tb_window_config *config, struct tb_window **window);
+/* After everybody's accesses have ended, and been heard to have: behind a barrier. */
+void tb_window_close(struct tb_window *window);
+/* For a window that was opened without: ways inside the host are known by now. Before its first access. */
+void tb_window_set_near(struct tb_window *window, const struct tb_window_near *near, void *context);
+
+/* Memory of a dynamic window. TB_ERR_ARGUMENT: it overlaps with what is attached; nothing begins there. */
+int tb_window_attach(struct tb_window *window, void *base, uint64_t size);
+int tb_window_detach(struct tb_window *window, const void *base);
+
+/* ---- what has been done ------------------------------------------------------------------------------------------ */
+
+/* All accesses to `rank` (TB_ANY_RANK: to all) have ended here: buffers may be used, and what was asked for is there.
+ */
+int tb_window_flush_local(struct tb_window *window, uint32_t rank, const char *call);
+/* They have ended there, too. */
+int tb_window_flush(struct tb_window *window, uint32_t rank, const char *call);
+
+/* ---- locks: passive target --------------------------------------------------------------------------------------- */
+
+int tb_window_lock(struct tb_window *window, uint32_t rank, bool exclusive, const char *call);
+/* Shared, of every rank. If one cannot be locked none is. */
+int tb_window_lock_all(struct tb_window *window, const char *call);
+/* Flushes, too. The lock is given back in any case. */
+int tb_window_unlock(struct tb_window *window, uint32_t rank, const char *call);
+int tb_window_unlock_all(struct tb_window *window, const char *call);
+
+/* ---- active target ----------------------------------------------------------------------------------------------- */
+
+/* This process's memory may be accessed by these ranks, until all of them have completed that. */
+int tb_window_post(struct tb_window *window, const uint32_t *ranks, uint32_t count);
+/* Waits until these have posted. */
+int tb_window_start(struct tb_window *window, const uint32_t *ranks, uint32_t count, const char *call);
+/* All accesses to them have ended here, and they are told. */
+int tb_window_complete(struct tb_window *window, const uint32_t *ranks, uint32_t count, const char *call);
+/* Waits until all those that were given to tb_window_post have completed. */
+int tb_window_wait(struct tb_window *window, const char *call);
+/* The same without waiting, after a round of progress: *done, and the result if it is. */
+int tb_window_test(struct tb_window *window, bool *done);
+
+#endif
