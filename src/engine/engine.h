@@ -445,5 +445,6 @@ void tb_request_describe(const struct tb_request *request, struct tb_wait *wait)
 
 #include "engine/access.h"
 #include "engine/window.h"
+#include "engine/window_host.h"
 
 #endif

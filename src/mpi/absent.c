@@ -1,5 +1,5 @@
-/* Handles of objects that cannot be made in this version: windows and files. There are only the null ones,
- * and programs and bindings of other languages convert those at any time. */
+/* Handles of objects that cannot be made in this version: files. There are only the null ones, and programs and
+ * bindings of other languages convert those at any time. */
 #include "mpi/binding_decls.h"
 #include "mpi/handle.h"
 
@@ -7,16 +7,6 @@
 static void *fixed(int value, void *null)
 {
     return value >= 0 && (uint32_t)value < TB_HANDLE_FIRST ? (void *)(uintptr_t)value : null;
-}
-
-int tb_mpi_Win_toint(MPI_Win win)
-{
-    return tb_handle_to_int(win);
-}
-
-MPI_Win tb_mpi_Win_fromint(int win)
-{
-    return fixed(win, MPI_WIN_NULL);
 }
 
 int tb_mpi_File_toint(MPI_File file)

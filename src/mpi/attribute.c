@@ -7,6 +7,7 @@
 
 #include "mpi/comm.h"
 #include "mpi/binding_decls.h"
+#include "mpi/win.h"
 
 #define KEYVAL_FIRST 4096
 #define KEYVAL_LIMIT 4096u
@@ -94,22 +95,37 @@ static int keyval_create(const char *call, struct tb_keyval *key, int *keyval)
     return MPI_SUCCESS;
 }
 
-static int raise_keyval(struct tb_comm *comm, enum tb_bearer_kind kind, const char *call, int position, int keyval)
+/* With the error handler of the object; NULL: of the process. */
+static int bearer_raise(const struct tb_bearer *bearer, int code)
+{
+    if (bearer != NULL && bearer->win != NULL)
+        return tb_win_raise_code(bearer->win, code);
+    return tb_raise_code(bearer != NULL ? bearer->comm : NULL, code);
+}
+
+static const char *keyval_fault(enum tb_bearer_kind kind, int keyval)
+{
+    if (keyval == MPI_KEYVAL_INVALID)
+        return "it is MPI_KEYVAL_INVALID";
+    if ((keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE) || (keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL))
+        return "this attribute is the standard's and cannot be changed";
+    if (kind == TB_BEARER_COMM && keyval >= TOMBOLO_TOPOLOGY_DEPTHS && keyval <= TOMBOLO_TOPOLOGY_LEVELS)
+        return "this attribute is Tombolo's and cannot be changed";
+    return "this is no key of the program's";
+}
+
+static int raise_keyval(const struct tb_bearer *bearer, enum tb_bearer_kind kind, const char *call, int position,
+                        int keyval)
 {
     static const char *const what_for[] = {"communicators", "datatypes", "windows"};
     struct tb_keyval key;
-    const char *what = "this is no key of the program's";
-    if (keyval == MPI_KEYVAL_INVALID)
-        what = "it is MPI_KEYVAL_INVALID";
-    if (keyval >= MPI_TAG_UB && keyval <= MPI_UNIVERSE_SIZE)
-        what = "this attribute is the standard's and cannot be changed";
-    if (kind == TB_BEARER_COMM && keyval >= TOMBOLO_TOPOLOGY_DEPTHS && keyval <= TOMBOLO_TOPOLOGY_LEVELS)
-        what = "this attribute is Tombolo's and cannot be changed";
     for (int other = 0; other < 3; other++)
         if (keyval_get((enum tb_bearer_kind)other, keyval, &key) && (enum tb_bearer_kind)other != kind)
-            return tb_raise_argument(comm, MPI_ERR_KEYVAL, call, position, keyval_names[kind],
-                                     "this key is for attributes of %s, not of %s", what_for[other], what_for[kind]);
-    return tb_raise_argument(comm, MPI_ERR_KEYVAL, call, position, keyval_names[kind], "%s", what);
+            return bearer_raise(bearer, tb_error_code(MPI_ERR_KEYVAL, call,
+                                                      "argument %d (%s): this key is for attributes of %s, not of %s",
+                                                      position, keyval_names[kind], what_for[other], what_for[kind]));
+    return bearer_raise(bearer, tb_error_code(MPI_ERR_KEYVAL, call, "argument %d (%s): %s", position,
+                                              keyval_names[kind], keyval_fault(kind, keyval)));
 }
 
 static int keyval_free(const char *call, enum tb_bearer_kind kind, int *keyval)
@@ -284,22 +300,23 @@ int tb_attribute_set(const struct tb_bearer *bearer, const char *call, int keyva
 {
     struct tb_keyval key;
     if (!keyval_get(bearer->kind, keyval, &key))
-        return raise_keyval(bearer->comm, bearer->kind, call, 2, keyval);
+        return raise_keyval(bearer, bearer->kind, call, 2, keyval);
     struct tb_attribute *old = *attribute_place(bearer->attributes, keyval);
     int code = old != NULL ? attribute_remove(bearer, old) : MPI_SUCCESS;
     if (code == MPI_SUCCESS)
         code = attribute_add(bearer->attributes, call, keyval, value);
-    return code == MPI_SUCCESS ? code : tb_raise_code(bearer->comm, code);
+    return code == MPI_SUCCESS ? code : bearer_raise(bearer, code);
 }
 
 int tb_attribute_get(const struct tb_bearer *bearer, const char *call, int keyval, void *attribute_val, int *flag)
 {
     struct tb_keyval key;
     if (attribute_val == NULL || flag == NULL)
-        return tb_raise_null(bearer->comm, call, attribute_val == NULL ? 3 : 4,
-                             attribute_val == NULL ? "attribute_val" : "flag");
+        return bearer_raise(bearer, tb_error_code(MPI_ERR_ARG, call, "argument %d (%s): the pointer is null",
+                                                  attribute_val == NULL ? 3 : 4,
+                                                  attribute_val == NULL ? "attribute_val" : "flag"));
     if (!keyval_get(bearer->kind, keyval, &key))
-        return raise_keyval(bearer->comm, bearer->kind, call, 2, keyval);
+        return raise_keyval(bearer, bearer->kind, call, 2, keyval);
     const struct tb_attribute *attribute = *attribute_place(bearer->attributes, keyval);
     *flag = attribute != NULL;
     if (attribute != NULL)
@@ -311,8 +328,8 @@ int tb_attribute_delete(const struct tb_bearer *bearer, const char *call, int ke
 {
     struct tb_keyval key;
     if (!keyval_get(bearer->kind, keyval, &key))
-        return raise_keyval(bearer->comm, bearer->kind, call, 2, keyval);
+        return raise_keyval(bearer, bearer->kind, call, 2, keyval);
     struct tb_attribute *old = *attribute_place(bearer->attributes, keyval);
     int code = old != NULL ? attribute_remove(bearer, old) : MPI_SUCCESS;
-    return code == MPI_SUCCESS ? code : tb_raise_code(bearer->comm, code);
+    return code == MPI_SUCCESS ? code : bearer_raise(bearer, code);
 }

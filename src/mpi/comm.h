@@ -153,7 +153,7 @@ int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root
 
 static inline struct tb_bearer tb_comm_bearer(struct tb_comm *comm)
 {
-    return (struct tb_bearer){TB_BEARER_COMM, tb_comm_handle(comm), &comm->attributes, comm};
+    return (struct tb_bearer){TB_BEARER_COMM, tb_comm_handle(comm), &comm->attributes, comm, NULL};
 }
 
 #endif

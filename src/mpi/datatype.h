@@ -64,7 +64,7 @@ void tb_datatype_let_go(const struct tb_type *type);
 
 static inline struct tb_bearer tb_datatype_bearer(MPI_Datatype handle, struct tb_datatype *datatype)
 {
-    return (struct tb_bearer){TB_BEARER_TYPE, handle, &datatype->attributes, NULL};
+    return (struct tb_bearer){TB_BEARER_TYPE, handle, &datatype->attributes, NULL, NULL};
 }
 
 /* How a type is called in messages: its name, or what it is. */

@@ -190,6 +190,7 @@ extern const struct tb_transport_table tb_transport_fault;
 /* shm: the bytes that the agent must provide for `ranks` ranks of a host. */
 size_t tb_shm_segment_bytes(uint32_t ranks);
 #include "transport/shm/board.h"
+#include "transport/shm/cross_memory.h"
 
 /* mcast: datagrams to many hosts at once. It moves no frames and is no transport as those in the table are: what is
  * lost stays lost, and a protocol above repairs it. */

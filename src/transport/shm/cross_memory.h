@@ -1,5 +1,6 @@
-/* Cross-memory attach: copying straight from another process's memory (process_vm_readv). The kernel allows it between
- * processes that may trace each other; a container, a seccomp filter or Yama may forbid it. Stateless; any thread. */
+/* Cross-memory attach: copying straight from another process's memory, or to it (process_vm_readv, process_vm_writev).
+ * The kernel allows it between processes that may trace each other; a container, a seccomp filter or Yama may forbid
+ * it. Stateless; any thread. */
 #ifndef TB_TRANSPORT_SHM_CROSS_MEMORY_H
 #define TB_TRANSPORT_SHM_CROSS_MEMORY_H
 
@@ -11,6 +12,11 @@
  * TB_ERR_FORBIDDEN: the machine does not allow it. TB_ERR_PEER: there is no such process. TB_ERR_ARGUMENT: there is no
  * memory at that address. */
 int tb_cross_memory_read(pid_t pid, uint64_t address, struct tb_spans *into, uint64_t length);
+/* The same in the other direction. */
+int tb_cross_memory_write(pid_t pid, uint64_t address, struct tb_spans *from, uint64_t length);
+
+/* Whether the parameter `cross_memory` allows it. */
+bool tb_cross_memory_is_allowed(void);
 
 /* Is there such a call at all, and is `pid` the process that keeps `token` at `address`? A process number alone proves
  * nothing: ranks may live in different PID namespaces. TB_OK or TB_ERR_FORBIDDEN. */

@@ -1,0 +1,405 @@
+#include "engine/window_host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "engine/engine_state.h"
+#include "engine/window.h"
+
+#define NOWHERE UINT32_MAX
+#define LOOKS   1000 /* at a lock that somebody holds, before waiting */
+
+/* The file begins with a page of its own. */
+struct file_head {
+    uint64_t token;
+};
+
+enum { COPIES_UNKNOWN, COPIES_YES, COPIES_NO };
+
+/* Another rank of this host. */
+struct member {
+    uint32_t rank;
+    uint32_t process;
+    uint64_t token, token_address;
+    uint64_t base, size; /* of what the program has brought along, in that process */
+    uint8_t copies;      /* whether its memory can be read and written from here */
+    struct tb_window_line *line;
+    char *memory; /* NULL: it is not to be had here */
+};
+
+struct tb_window_host {
+    struct tb_window_host_config config; /* without `locals` */
+    uint32_t *places;                    /* of each rank of the window: its member, or NOWHERE */
+    uint32_t count, mine;
+    uint64_t page;  /* bytes */
+    uint64_t token; /* where others look for it */
+    int descriptor; /* of the memory that this rank gives; -1 */
+    char *mapping;
+    size_t mapping_bytes;
+    struct member members[];
+};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+bool tb_window_host_is_wanted(const struct tb_engine *engine)
+{
+    return engine->local != NULL && (engine->local->capabilities & TB_CAP_BOARDS) != 0;
+}
+
+/* The file that the others map; -1: there is none, and they do without. */
+static int make_file(uint64_t token, struct tb_window_offer *offer)
+{
+    struct stat what;
+    const struct file_head head = {.token = token};
+    int descriptor = memfd_create("tombolo-window", MFD_CLOEXEC);
+    if (descriptor < 0)
+        return -1;
+    if (write(descriptor, &head, sizeof head) != (ssize_t)sizeof head || fstat(descriptor, &what) != 0) {
+        close(descriptor);
+        return -1;
+    }
+    offer->device = (uint64_t)what.st_dev;
+    offer->file = (uint64_t)what.st_ino;
+    return descriptor;
+}
+
+int tb_window_host_open(const struct tb_window_host_config *config, struct tb_window_offer *offer,
+                        struct tb_window_host **host)
+{
+    uint32_t count = config->local_count;
+    struct tb_window_host *h = calloc(1, sizeof *h + count * sizeof h->members[0]);
+    uint32_t *places = malloc(config->size * sizeof *places);
+    if (h == NULL || places == NULL) {
+        free(h);
+        free(places);
+        return tb_error(TB_ERR_MEMORY, "out of memory for a window of %u ranks", config->size);
+    }
+    h->config = *config;
+    h->config.locals = NULL;
+    h->page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (h->config.alignment < h->page)
+        h->config.alignment = h->page;
+    h->places = places;
+    h->count = count;
+    h->descriptor = -1;
+    memset(places, 0xff, config->size * sizeof *places);
+    for (uint32_t i = 0; i < count; i++) {
+        TB_ASSERT(config->locals[i] < config->size);
+        h->members[i].rank = config->locals[i];
+        places[config->locals[i]] = i;
+    }
+    h->mine = places[config->rank];
+    TB_ASSERT(h->mine != NOWHERE);
+    int error = tb_random_secret(&h->token, sizeof h->token);
+    if (error < 0) {
+        tb_window_host_close(h);
+        return error;
+    }
+    offer->token = h->token;
+    offer->token_address = (uintptr_t)&h->token;
+    offer->process = (uint32_t)getpid();
+    if (count > 1 && h->mine == 0)
+        h->descriptor = make_file(h->token, offer);
+    offer->descriptor = h->descriptor;
+    *host = h;
+    return TB_OK;
+}
+
+/* ---- entering ---------------------------------------------------------------------------------------------------- */
+
+/* Opens what the first rank gives, if it is that: nothing else of a process that happens to have the same number is
+ * touched. -1: it is not to be had. */
+static int open_file(const struct tb_window_offer *offer)
+{
+    char path[64];
+    struct stat what;
+    struct file_head head = {.token = 0};
+    if (offer->descriptor < 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/%u/fd/%d", offer->process, offer->descriptor);
+    if (stat(path, &what) != 0 || !S_ISREG(what.st_mode) || (uint64_t)what.st_dev != offer->device ||
+        (uint64_t)what.st_ino != offer->file)
+        return -1;
+    int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    if (descriptor < 0)
+        return -1;
+    if (pread(descriptor, &head, sizeof head, 0) == (ssize_t)sizeof head && head.token == offer->token)
+        return descriptor;
+    close(descriptor);
+    return -1;
+}
+
+static bool add_up(uint64_t *at, uint64_t bytes, uint64_t alignment)
+{
+    uint64_t sum;
+    if (__builtin_add_overflow(*at, bytes, &sum) || sum > (uint64_t)INT64_MAX - alignment)
+        return false;
+    *at = (sum + alignment - 1) / alignment * alignment;
+    return true;
+}
+
+/* Where everything of `count` members from `first` on stands, as distances from the mapping, and how much that is. The
+ * same on all ranks that share it. False: it is too much. */
+static bool lay_out(struct tb_window_host *h, uint32_t first, uint32_t count, uint64_t *bytes)
+{
+    uint64_t at = h->page, alignment = h->config.alignment;
+    for (uint32_t i = first; i < first + count; i++) {
+        h->members[i].line = (struct tb_window_line *)(uintptr_t)at; /* not yet a pointer */
+        at += sizeof(struct tb_window_line);
+    }
+    if (!add_up(&at, 0, alignment))
+        return false;
+    for (uint32_t i = first; i < first + count && h->config.allocates; i++) {
+        h->members[i].memory = (char *)(uintptr_t)at;
+        if (!add_up(&at, h->members[i].size, h->config.contiguous ? 1 : alignment))
+            return false;
+    }
+    *bytes = at;
+    return add_up(bytes, 0, h->page);
+}
+
+/* An address that can be divided by the alignment, and `bytes` from there on; -1: anonymous memory. */
+static int map(struct tb_window_host *h, int descriptor, uint64_t bytes)
+{
+    uint64_t alignment = h->config.alignment;
+    uint64_t room = bytes + (alignment > h->page ? alignment : 0);
+    int flags = descriptor >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+    char *place = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED)
+        return tb_error(TB_ERR_MEMORY, "out of memory for %llu bytes of a window", (unsigned long long)bytes);
+    char *at = (char *)(((uintptr_t)place + alignment - 1) / alignment * alignment);
+    if (at > place)
+        munmap(place, (size_t)(at - place));
+    if (place + room > at + bytes)
+        munmap(at + bytes, (size_t)(place + room - (at + bytes)));
+    if ((descriptor >= 0 && ftruncate(descriptor, (off_t)bytes) != 0) ||
+        mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, descriptor, 0) == MAP_FAILED) {
+        int error = tb_error(TB_ERR_MEMORY, "no memory for %llu bytes of a window: %s", (unsigned long long)bytes,
+                             strerror(errno));
+        munmap(at, bytes);
+        return error;
+    }
+    h->mapping = at;
+    h->mapping_bytes = bytes;
+    return TB_OK;
+}
+
+/* Distances become addresses. */
+static void stand(struct tb_window_host *h, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++) {
+        struct member *m = &h->members[i];
+        m->line = (struct tb_window_line *)(void *)(h->mapping + (uintptr_t)m->line);
+        if (h->config.allocates)
+            m->memory = h->mapping + (uintptr_t)m->memory;
+    }
+    struct member *own = &h->members[h->mine];
+    if (!h->config.allocates)
+        own->memory = (char *)(uintptr_t)own->base;
+    atomic_store_explicit(&own->line->entered, 1, memory_order_release);
+}
+
+static int map_alone(struct tb_window_host *h)
+{
+    uint64_t bytes;
+    for (uint32_t i = 0; i < h->count; i++)
+        if (i != h->mine)
+            h->places[h->members[i].rank] = NOWHERE;
+    if (!lay_out(h, h->mine, 1, &bytes))
+        return tb_error(TB_ERR_MEMORY, "%llu bytes are more than a window can have",
+                        (unsigned long long)h->members[h->mine].size);
+    int error = map(h, -1, bytes);
+    if (error == TB_OK)
+        stand(h, h->mine, 1);
+    return error;
+}
+
+int tb_window_host_enter(struct tb_window_host *host, const struct tb_window_offer *offers)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < host->count; i++) {
+        struct member *m = &host->members[i];
+        const struct tb_window_offer *offer = &offers[m->rank];
+        m->process = offer->process;
+        m->token = offer->token;
+        m->token_address = offer->token_address;
+        m->base = offer->base;
+        m->size = offer->size;
+    }
+    if (host->count == 1)
+        return map_alone(host);
+    bool fits = lay_out(host, 0, host->count, &bytes);
+    if (!fits)
+        return tb_error(TB_ERR_MEMORY, "the memory of %u ranks is more than a window can have", host->count);
+    int descriptor = host->mine == 0 ? host->descriptor : open_file(&offers[host->members[0].rank]);
+    if (descriptor < 0 && host->config.whole)
+        return tb_error(TB_ERR_FORBIDDEN,
+                        "memory of rank %u cannot be shared: this process cannot open the files of process %u (another "
+                        "PID namespace, or no permission)",
+                        host->members[0].rank, host->members[0].process);
+    if (descriptor < 0)
+        return map_alone(host);
+    int error = map(host, descriptor, bytes);
+    if (descriptor != host->descriptor)
+        close(descriptor);
+    if (error == TB_OK)
+        stand(host, 0, host->count);
+    return error;
+}
+
+void tb_window_host_settle(struct tb_window_host *host)
+{
+    if (host->descriptor >= 0)
+        close(host->descriptor);
+    host->descriptor = -1;
+    for (uint32_t i = 0; i < host->count; i++) {
+        const struct member *m = &host->members[i];
+        if (host->places[m->rank] != NOWHERE && atomic_load_explicit(&m->line->entered, memory_order_acquire) == 0)
+            host->places[m->rank] = NOWHERE;
+    }
+}
+
+void tb_window_host_close(struct tb_window_host *host)
+{
+    if (host == NULL)
+        return;
+    if (host->descriptor >= 0)
+        close(host->descriptor);
+    if (host->mapping != NULL)
+        munmap(host->mapping, host->mapping_bytes);
+    free(host->places);
+    free(host);
+}
+
+/* ---- what leads to the memory of others -------------------------------------------------------------------------- */
+
+static struct member *member_of(const struct tb_window_host *h, uint32_t rank)
+{
+    uint32_t place = h->places[rank];
+    return place != NOWHERE ? (struct member *)&h->members[place] : NULL;
+}
+
+void *tb_window_host_memory(const struct tb_window_host *host, uint32_t rank)
+{
+    const struct member *m = member_of(host, rank);
+    return m != NULL ? m->memory : NULL;
+}
+
+static bool is_inside(const struct member *m, uint64_t at, uint64_t length)
+{
+    return at <= m->size && length <= m->size - at;
+}
+
+static void *near_map(void *context, uint32_t rank, uint64_t at, uint64_t length)
+{
+    const struct member *m = member_of(context, rank);
+    return m != NULL && m->memory != NULL && is_inside(m, at, length) ? m->memory + at : NULL;
+}
+
+/* The first time it is looked whether the process is the right one. */
+static bool may_copy(const struct tb_window_host *h, struct member *m)
+{
+    if (m->copies == COPIES_UNKNOWN) {
+        bool may = h->config.copies && tb_cross_memory_is_allowed() &&
+                   tb_cross_memory_verify((pid_t)m->process, m->token_address, m->token) == TB_OK;
+        m->copies = may ? COPIES_YES : COPIES_NO;
+    }
+    return m->copies == COPIES_YES;
+}
+
+/* The way that leads there: TB_OK, TB_AGAIN or TB_ERR_ARGUMENT. */
+static int find_way(const struct tb_window_host *h, uint32_t rank, uint64_t at, uint64_t length, struct member **member)
+{
+    struct member *m = member_of(h, rank);
+    *member = m;
+    if (m == NULL || (m->memory == NULL && !may_copy(h, m)))
+        return TB_AGAIN;
+    if (!is_inside(m, at, length))
+        return tb_error(TB_ERR_ARGUMENT,
+                        "%llu bytes from byte %llu on are not in the window of rank %u, which has %llu",
+                        (unsigned long long)length, (unsigned long long)at, rank, (unsigned long long)m->size);
+    return TB_OK;
+}
+
+/* The kernel may forbid one of the two; then the other is not tried again, either. */
+static int copied(struct member *m, int error)
+{
+    if (error != TB_ERR_FORBIDDEN)
+        return error;
+    m->copies = COPIES_NO;
+    return TB_AGAIN;
+}
+
+static int near_write(void *context, uint32_t rank, uint64_t at, struct tb_spans *from, uint64_t length)
+{
+    struct member *m;
+    int error = find_way(context, rank, at, length, &m);
+    if (error != TB_OK)
+        return error;
+    if (m->memory == NULL) {
+        struct tb_spans before = *from;
+        error = copied(m, tb_cross_memory_write((pid_t)m->process, m->base + at, from, length));
+        if (error != TB_OK)
+            *from = before;
+        return error;
+    }
+    tb_spans_gather(from, m->memory + at, length);
+    return TB_OK;
+}
+
+static int near_read(void *context, uint32_t rank, uint64_t at, struct tb_spans *into, uint64_t length)
+{
+    struct member *m;
+    int error = find_way(context, rank, at, length, &m);
+    if (error != TB_OK)
+        return error;
+    if (m->memory == NULL) {
+        struct tb_spans before = *into;
+        error = copied(m, tb_cross_memory_read((pid_t)m->process, m->base + at, into, length));
+        if (error != TB_OK)
+            *into = before;
+        return error;
+    }
+    tb_spans_scatter(into, m->memory + at, length);
+    return TB_OK;
+}
+
+/* ---- combining --------------------------------------------------------------------------------------------------- */
+
+static void wait_for_change(_Atomic uint32_t *word, uint32_t value)
+{
+    syscall(SYS_futex, (void *)word, FUTEX_WAIT, value, NULL, NULL, 0);
+}
+
+static void near_enter(void *context, uint32_t rank)
+{
+    struct member *m = member_of(context, rank);
+    TB_ASSERT(m != NULL);
+    _Atomic uint32_t *lock = &m->line->combining;
+    for (int looks = 0; looks < LOOKS; looks++) {
+        uint32_t nobody = 0;
+        if (atomic_load_explicit(lock, memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong_explicit(lock, &nobody, 1, memory_order_acquire, memory_order_relaxed))
+            return;
+    }
+    while (atomic_exchange_explicit(lock, 2, memory_order_acquire) != 0)
+        wait_for_change(lock, 2);
+}
+
+static void near_leave(void *context, uint32_t rank)
+{
+    struct member *m = member_of(context, rank);
+    TB_ASSERT(m != NULL);
+    if (atomic_exchange_explicit(&m->line->combining, 0, memory_order_release) == 2)
+        syscall(SYS_futex, (void *)&m->line->combining, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+const struct tb_window_near tb_window_host_near = {near_map, near_write, near_read, near_enter, near_leave};
