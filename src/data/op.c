@@ -169,6 +169,14 @@ const struct tb_op *tb_op_predefined(uintptr_t handle)
     return index < OP_ROOM && predefined[index].name != NULL ? &predefined[index] : NULL;
 }
 
+const struct tb_op *tb_op_of_code(unsigned code)
+{
+    for (uint32_t i = 0; code < TB_OP_COUNT && i < OP_ROOM; i++)
+        if (predefined[i].name != NULL && (unsigned)predefined[i].code == code)
+            return &predefined[i];
+    return NULL;
+}
+
 /* A user's operation and its count. */
 struct user_op {
     struct tb_op op;

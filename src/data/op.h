@@ -60,6 +60,8 @@ struct tb_op {
 
 /* The predefined operation of an ABI handle value (0x21...0x3d), or NULL. */
 const struct tb_op *tb_op_predefined(uintptr_t handle);
+/* That of an enum tb_op_code, as frames name it, or NULL. */
+const struct tb_op *tb_op_of_code(unsigned code);
 
 /* A user's operation with one holder; give one function and NULL for the other. `context` belongs to the caller and
  * must outlive the operation. */

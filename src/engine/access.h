@@ -17,8 +17,10 @@
 #ifndef TB_ENGINE_ACCESS_H
 #define TB_ENGINE_ACCESS_H
 
-#include "engine/engine.h"
-#include "engine/window.h"
+#include "data/data.h"
+
+struct tb_request;
+struct tb_window;
 
 /* Where in the window of which rank. `data.base` is no address here, but how far from the window's base the first item
  * stands; of a dynamic window its address there. */
@@ -48,7 +50,7 @@ void tb_access_fetch(struct tb_window *window, const struct tb_buffer *origin, c
 void tb_access_compare(struct tb_window *window, const void *origin, const void *compare, void *result,
                        const struct tb_access_target *target);
 
-/* The predefined type that all of a type's data is of; NULL: there are several. */
+/* The predefined type that all data of a type is of; NULL: there are several. */
 const struct tb_type *tb_access_element(const struct tb_type *type);
 
 #endif

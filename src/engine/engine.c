@@ -235,6 +235,7 @@ static int engine_prepare(struct tb_engine *e)
     e->representation = tb_wire_representation();
     e->control = e->config.control;
     tb_list_init(&e->ports.busy);
+    tb_list_init(&e->accesses.waiting);
     tb_port_open(&e->ports.network);
     tb_list_init(&e->runs.all);
     tb_list_init(&e->runs.working);
@@ -284,6 +285,7 @@ static bool engine_flushed(void *context)
     struct tb_engine *e = context;
     e->waiting.events++; /* transports become idle without telling: look again each time something waits */
     return e->sends == 0 && tb_list_empty(&e->peers.waiting) && tb_list_empty(&e->ports.busy) &&
+           tb_list_empty(&e->accesses.waiting) &&
            tb_list_empty(&e->peers.dying) && tb_driving_flushed(&e->driving) && tb_transport_set_idle(&e->transports);
 }
 
@@ -300,6 +302,7 @@ void tb_engine_close(struct tb_engine *engine)
     tb_driving_end(&e->driving);
     tb_transport_set_close(&e->transports);
     tb_channels_close(e);
+    tb_accesses_work.close(&e->accesses);
     tb_peers_close(&e->peers);
     tb_match_close(&e->matcher);
     tb_pool_close(&e->arrivals.pool);

@@ -12,6 +12,8 @@
 #ifndef TB_ENGINE_STATE_H
 #define TB_ENGINE_STATE_H
 
+#include "engine/access_serve.h"
+#include "engine/access_state.h"
 #include "engine/ahead.h"
 #include "engine/arrival.h"
 #include "engine/binding.h"
@@ -39,6 +41,7 @@
 #include "engine/story.h"
 #include "engine/transport_set.h"
 #include "engine/wait.h"
+#include "engine/window_state.h"
 #include "wire/wire.h"
 
 struct tb_engine {
@@ -71,6 +74,8 @@ struct tb_engine {
     struct tb_counters counters;
     struct tb_freed_contexts freed_contexts;
     struct tb_stories stories;
+    struct tb_windows windows;
+    struct tb_accesses accesses;
 };
 
 /* ---- the lock and progress (wait.c) ------------------------------------------------------------------------------ */

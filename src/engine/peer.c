@@ -28,6 +28,10 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     tb_list_init(&p->requests);
     tb_list_init(&p->on_waiting);
     tb_list_init(&p->on_dying);
+    tb_list_init(&p->accesses[TB_STREAM_SHORT]);
+    tb_list_init(&p->accesses[TB_STREAM_BULK]);
+    tb_list_init(&p->results);
+    tb_list_init(&p->on_accessing);
     tb_port_open(&p->own_port);
     p->port = p->local ? &p->own_port : &e->ports.network;
     e->peers.by_index[index] = p;

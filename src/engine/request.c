@@ -109,8 +109,15 @@ int tb_request_explain(const struct tb_request *r)
         return story_tell(r);
     if (error < 0 && r->peer != NULL && r->peer->story != NULL)
         return tb_error(error, "%s with rank %u (process %u) failed: %s",
-                        r->kind == TB_REQUEST_SEND ? "sending" : "receiving", r->rank, r->peer->proc.index,
-                        r->peer->story);
+                        r->kind == TB_REQUEST_SEND     ? "sending"
+                        : r->kind == TB_REQUEST_ACCESS ? "one-sided access"
+                                                       : "receiving",
+                        r->rank, r->peer->proc.index, r->peer->story);
+    if (error == TB_ERR_ARGUMENT && r->kind == TB_REQUEST_ACCESS)
+        return tb_error(error,
+                        "rank %u has refused the access: not all of it is in the memory of its window (or the window "
+                        "is gone)",
+                        r->rank);
     return error;
 }
 

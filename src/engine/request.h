@@ -6,7 +6,7 @@
 #include "engine/context.h"
 #include "engine/engine.h"
 
-enum tb_request_kind { TB_REQUEST_NONE, TB_REQUEST_SEND, TB_REQUEST_RECEIVE, TB_REQUEST_PROGRAM };
+enum tb_request_kind { TB_REQUEST_NONE, TB_REQUEST_SEND, TB_REQUEST_RECEIVE, TB_REQUEST_PROGRAM, TB_REQUEST_ACCESS };
 
 enum tb_phase {
     TB_PHASE_IDLE,     /* finished, or not on any list yet */

@@ -174,13 +174,15 @@ static inline __attribute__((always_inline)) int engine_round(struct tb_engine *
     n += control_round(e, rounds);
     if (TB_UNLIKELY(!tb_list_empty(&e->peers.waiting)))
         n += tb_peers_flush(&e->peers);
+    if (TB_UNLIKELY(!tb_list_empty(&e->accesses.waiting)))
+        n += tb_accesses_work.push(&e->accesses);
     if (TB_UNLIKELY(!tb_list_empty(&e->ports.busy)))
         n += tb_ports_pump(&e->ports);
     if (TB_UNLIKELY(!tb_list_empty(&e->runs.working)))
         n += tb_runs_work(&e->runs);
     n += tb_driving_advance(&e->driving, false);
     if (TB_UNLIKELY(!tb_list_empty(&e->peers.dying)))
-        n += tb_peers_bury(&e->peers);
+        n += tb_peers_bury(&e->peers) + tb_accesses_work.bury(&e->windows);
     e->inside = false;
     return n;
 }

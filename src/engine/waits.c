@@ -51,10 +51,11 @@ void tb_request_describe(const struct tb_request *request, struct tb_wait *wait)
 {
     wait->kind = request->kind == TB_REQUEST_SEND      ? TB_WAIT_SEND
                  : request->kind == TB_REQUEST_RECEIVE ? TB_WAIT_RECEIVE
+                 : request->kind == TB_REQUEST_ACCESS  ? TB_WAIT_CONDITION
                                                        : TB_WAIT_COLLECTIVE;
     wait->rank = TB_ANY_RANK;
     wait->state = TB_WAIT_MOVING;
-    if (request->channel == NULL) /* it is being recalled */
+    if (request->channel == NULL || request->kind == TB_REQUEST_ACCESS) /* it is being recalled; or of a window */
         return;
     wait->owner = request->channel->owner;
     if (wait->kind == TB_WAIT_COLLECTIVE) {

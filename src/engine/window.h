@@ -19,8 +19,10 @@
 #ifndef TB_ENGINE_WINDOW_H
 #define TB_ENGINE_WINDOW_H
 
-#include "engine/engine.h"
+#include "base/base.h"
 
+struct tb_channel;
+struct tb_engine;
 struct tb_window;
 
 /* What leads straight to the memory of other ranks of this host, without their taking part (window_host.h). `at` is

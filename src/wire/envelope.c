@@ -132,6 +132,30 @@ static bool data_fits(const struct tb_message *m, size_t payload)
     return m->length >= TB_AHEAD_LEAST && payload > 0 && m->offset <= m->length && payload <= m->length - m->offset;
 }
 
+/* What is behind the header of those that begin with a list of runs is looked at by whoever takes them. */
+static bool access_fits(const struct tb_message *m, size_t payload)
+{
+    if ((m->flags & (TB_MESSAGE_REMOTE | TB_MESSAGE_AHEAD)) != 0)
+        return false;
+    switch (m->kind) {
+    case TB_KIND_PUT:
+    case TB_KIND_GOT:
+        return m->length == payload && payload > 0 && m->offset <= UINT64_MAX - m->length;
+    case TB_KIND_PUT_RUNS:
+    case TB_KIND_GET:
+    case TB_KIND_ACCUMULATE:
+    case TB_KIND_COMPARE:
+        return payload >= TB_ACCESS_HEAD_BYTES + TB_ACCESS_RUN_BYTES && m->length > 0 &&
+               m->length <= TB_FRAME_PAYLOAD_LIMIT && m->offset == 0;
+    case TB_KIND_LOCK:
+        return payload == 0 && (m->length == TB_LOCK_SHARED || m->length == TB_LOCK_EXCLUSIVE);
+    case TB_KIND_REFUSED:
+        return payload == 0 && (m->length == TB_REFUSAL_RANGE || m->length == TB_REFUSAL_WINDOW);
+    default:
+        return payload == 0 && m->offset == 0;
+    }
+}
+
 int tb_message_check(const struct tb_message *message, size_t payload)
 {
     bool ahead = (message->flags & TB_MESSAGE_AHEAD) != 0;
@@ -161,7 +185,10 @@ int tb_message_check(const struct tb_message *message, size_t payload)
         fits = !remote && !ahead && payload == 0;
         break;
     default:
-        fits = message->kind >= TB_KIND_MULTICAST && message->kind < TB_KIND_MULTICAST_END && !remote && !ahead &&
+        if (message->kind >= TB_KIND_PUT_RUNS && message->kind < TB_KIND_ACCESS_END)
+            fits = access_fits(message, payload);
+        else
+            fits = message->kind >= TB_KIND_MULTICAST && message->kind < TB_KIND_MULTICAST_END && !remote && !ahead &&
                message->length == payload && message->offset == 0;
         break;
     }

@@ -49,8 +49,8 @@ struct tb_envelope {
 /* Message ids are chosen by whoever will receive them back. They are never 0 and not used again soon (a slot and a
  * generation), because a repeated or late frame must not find another message under the id it carries.
  *
- * 16 to 47 are reserved for one-sided access (context: the window, match: the origin's id, offset: the displacement),
- * 48 to 55 for failure and revocation (context: what is revoked), 56 to 63 for multicast and its repair. */
+ * 16 to 47 are for one-sided access (context: that of the window, source_rank: in its communicator), 48 to 55 for
+ * failure and revocation (context: what is revoked), 56 to 63 for multicast and its repair. */
 enum tb_kind {
     TB_KIND_EAGER = 1,   /* a whole message. offset: the sender's message id, 0 if nobody will ask for it */
     TB_KIND_REQUEST = 2, /* asks to send `length` bytes. offset: the sender's message id. With TB_MESSAGE_REMOTE the
@@ -71,6 +71,25 @@ enum tb_kind {
                             * question: the last number that was sent. Of receipts: all up to this number are here, in
                             * the bytes bit i says that the number i + 2 beyond is; flag 1: there is no room for more */
     TB_KIND_COUNT,
+    /* One-sided access, from origin to target. The payload of the next four begins with a struct tb_access_head and the
+     * runs that it counts, where the data lies in the window; match: the origin's message id, 0 if it wants no result;
+     * length: bytes of data */
+    TB_KIND_PUT_RUNS = 16,   /* then the data */
+    TB_KIND_GET = 17,        /* answer with it */
+    TB_KIND_ACCUMULATE = 18, /* then the operands, but none for MPI_NO_OP. With match: answer with what was there */
+    TB_KIND_COMPARE = 19,    /* then what it is compared with, and what takes its place. Answer with what was there */
+    TB_KIND_PUT = 20,        /* payload: the data. offset: where; length: of the payload */
+    TB_KIND_FLUSH = 21,      /* answer as soon as `length` frames of kinds 16 to 20 from here have been applied */
+    TB_KIND_LOCK = 22,       /* asks for the lock. length: enum tb_lock_mode */
+    TB_KIND_UNLOCK = 23,     /* gives it back, as soon as `length` frames have been applied. Answer as to FLUSH */
+    TB_KIND_COMPLETE = 24,   /* so many frames were sent; more will not come before the next POST */
+    /* From target to origin */
+    TB_KIND_GOT = 25,     /* a piece of a result. match: the origin's message id; offset: where; length: of it */
+    TB_KIND_APPLIED = 26, /* length: as in the FLUSH or UNLOCK that it answers */
+    TB_KIND_LOCKED = 27,  /* the lock is the origin's */
+    TB_KIND_POST = 28,    /* accesses may begin */
+    TB_KIND_REFUSED = 29, /* a frame was not applied. match: its message id or 0; length: enum tb_refusal */
+    TB_KIND_ACCESS_END,
     TB_KIND_FAILED = 48, /* a collective is given up by the sender. match: as of its messages, with edge 0; length: its
                           * places with drivers; offset: 1 not everybody was told: pass it on */
     /* From here on: of multicast, which does not go by datagrams (link/multicast.h says which is which). length: of the
@@ -84,7 +103,8 @@ enum tb_kind {
 
 static inline bool tb_kind_known(unsigned kind)
 {
-    return __builtin_expect(kind - TB_KIND_EAGER < TB_KIND_COUNT - TB_KIND_EAGER, 1) || kind == TB_KIND_FAILED ||
+    return __builtin_expect(kind - TB_KIND_EAGER < TB_KIND_COUNT - TB_KIND_EAGER, 1) ||
+           kind - TB_KIND_PUT_RUNS < TB_KIND_ACCESS_END - TB_KIND_PUT_RUNS || kind == TB_KIND_FAILED ||
            kind - TB_KIND_MULTICAST < TB_KIND_MULTICAST_END - TB_KIND_MULTICAST;
 }
 
@@ -116,6 +136,43 @@ static inline uint64_t tb_match_collective(uint32_t number, uint8_t operation, u
 #define TB_MATCH_NUMBER(match)    ((uint32_t)((match) >> 32))
 #define TB_MATCH_OPERATION(match) ((uint8_t)((match) >> 24))
 #define TB_MATCH_EDGE(match)      ((uint16_t)((match) >> 8))
+
+/* ---- one-sided access -------------------------------------------------------------------------------------------- */
+
+enum tb_lock_mode { TB_LOCK_NONE, TB_LOCK_SHARED, TB_LOCK_EXCLUSIVE };
+enum tb_refusal {
+    TB_REFUSAL_RANGE = 1, /* it is not all in the memory of the window */
+    TB_REFUSAL_WINDOW = 2 /* there is no such window (any more) */
+};
+
+/* What an access does with the data of its runs. */
+struct tb_access_head {
+    uint8_t op;       /* of ACCUMULATE: enum tb_op_code; else 0 */
+    uint8_t type;     /* of ACCUMULATE and COMPARE: the predefined type, the low byte of its handle; else 0 */
+    uint16_t zero;    /* 0 */
+    uint32_t runs;    /* that follow, at least one */
+    uint64_t position; /* where a result belongs in what the origin asked for: offset of the answer */
+};
+
+/* `count` pieces of `bytes` bytes, the first at `at`, each `stride` further on than the one before. Where: bytes from
+ * the base of the window, or the address in a dynamic one. Of a predefined type with gaps (a pair) `bytes` counts them,
+ * while data has none. */
+struct tb_access_run {
+    uint64_t at;
+    uint64_t stride; /* modulo 2^64 */
+    uint32_t bytes;
+    uint32_t count;
+};
+
+#define TB_ACCESS_HEAD_BYTES 16u
+#define TB_ACCESS_RUN_BYTES  24u
+
+void tb_wire_put_access_head(void *to, const struct tb_access_head *head);
+void tb_wire_get_access_head(const void *from, struct tb_access_head *head);
+void tb_wire_put_access_run(void *to, const struct tb_access_run *run);
+void tb_wire_get_access_run(const void *from, struct tb_access_run *run);
+
+/* ---- representation ---------------------------------------------------------------------------------------------- */
 
 /* Representation of payload: how the sender's machine writes numbers. */
 #define TB_REP_BIG_ENDIAN    0x01 /* byte order */

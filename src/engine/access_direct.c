@@ -1,0 +1,159 @@
+#include "engine/access_direct.h"
+
+#include "engine/access_run.h"
+#include "engine/engine_state.h"
+
+#define CHUNK 4096u /* bytes that are combined at a time */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The bytes from the first to the last one that a buffer touches, seen from its base. */
+static void hull(const struct tb_buffer *b, int64_t *from, uint64_t *bytes)
+{
+    int64_t last = (int64_t)(b->count - 1) * b->type->extent;
+    int64_t low = b->type->true_lower_bound + (last < 0 ? last : 0);
+    int64_t high = b->type->true_lower_bound + b->type->true_extent + (last > 0 ? last : 0);
+    *from = low;
+    *bytes = (uint64_t)(high - low);
+}
+
+/* All pieces of a target in a dynamic window of this process. */
+static bool pieces_are_attached(const struct tb_access_walk *k)
+{
+    struct tb_spans s;
+    tb_buffer_spans(&k->target, 0, k->total, &s);
+    while (s.left > 0) {
+        if (tb_window_memory(k->rank->window, (uintptr_t)s.base, s.length) == NULL)
+            return false;
+        tb_spans_skip(&s, s.length);
+    }
+    return true;
+}
+
+/* The target where it lies in this process. TB_AGAIN: it does not. */
+static int target_here(const struct tb_access_walk *k, struct tb_buffer *here)
+{
+    struct tb_window *w = k->rank->window;
+    int64_t from;
+    uint64_t bytes;
+    void *at = NULL;
+    *here = k->target;
+    if (k->rank->peer->self && w->dynamic)
+        return pieces_are_attached(k) ? TB_OK : TB_ERR_ARGUMENT;
+    hull(&k->target, &from, &bytes);
+    uint64_t first = (uintptr_t)k->target.base + (uint64_t)from;
+    if (k->rank->peer->self)
+        at = tb_window_memory(w, first, bytes);
+    else if (w->near->map != NULL)
+        at = w->near->map(w->near_context, tb_window_number(k->rank), first, bytes);
+    if (at == NULL)
+        return k->rank->peer->self ? TB_ERR_ARGUMENT : TB_AGAIN;
+    here->base = (char *)at - from;
+    return TB_OK;
+}
+
+static void move(const struct tb_buffer *from, const struct tb_buffer *to, uint64_t bytes)
+{
+    struct tb_spans a, b;
+    tb_buffer_spans(from, 0, bytes, &a);
+    tb_buffer_spans(to, 0, bytes, &b);
+    tb_spans_move(&a, &b);
+}
+
+/* `n` bytes from byte `from` of the data on, in pieces that lie side by side. */
+static void chunk_combine(const struct tb_access_walk *k, const struct tb_buffer *here, uint64_t from, uint64_t n,
+                          const char *in, char *old)
+{
+    const struct tb_type *element = k->element;
+    bool gaps = tb_element_has_gaps(element);
+    uint64_t done = 0;
+    while (done < n) {
+        struct tb_spans s;
+        tb_buffer_spans(here, from + done, gaps ? element->size : n - done, &s);
+        uint64_t bytes = gaps ? element->size : s.length;
+        tb_items_combine(element, k->op, in + done, old != NULL ? old + done : NULL, s.base, bytes / element->size);
+        done += bytes;
+    }
+}
+
+static void combine(const struct tb_access_walk *k, const struct tb_buffer *here)
+{
+    char in[CHUNK], old[CHUNK];
+    uint32_t rank = tb_window_number(k->rank);
+    uint64_t most = CHUNK - CHUNK % k->element->size;
+    for (uint64_t at = 0; at < k->total;) {
+        uint64_t n = least(most, k->total - at);
+        if (k->op->code != TB_OP_NO_OP)
+            tb_part_gather(&(struct tb_part){&k->origin, 0, k->total}, at, n, in);
+        tb_window_enter(k->rank->window, rank);
+        chunk_combine(k, here, at, n, in, k->answered ? old : NULL);
+        tb_window_leave(k->rank->window, rank);
+        if (k->answered)
+            tb_part_scatter(&(struct tb_part){&k->result, 0, k->total}, at, n, old);
+        at += n;
+    }
+}
+
+static void compare(const struct tb_access_walk *k, void *here)
+{
+    uint32_t rank = tb_window_number(k->rank);
+    tb_window_enter(k->rank->window, rank);
+    bool equal = memcmp(here, k->compare, k->total) == 0;
+    memcpy(k->result.base, here, k->total);
+    if (equal)
+        memcpy(here, k->origin.base, k->total);
+    tb_window_leave(k->rank->window, rank);
+}
+
+/* Piece by piece, from process to process. What is done when there turns out to be no way is done again by frames. */
+static int copy_across(const struct tb_access_walk *k)
+{
+    const struct tb_window *w = k->rank->window;
+    bool put = k->kind == TB_KIND_PUT;
+    struct tb_spans there, here;
+    if ((put ? w->near->write : w->near->read) == NULL)
+        return TB_AGAIN;
+    tb_buffer_spans(&k->target, 0, k->total, &there);
+    for (uint64_t done = 0; done < k->total;) {
+        uint64_t n = there.length;
+        tb_buffer_spans(put ? &k->origin : &k->result, done, n, &here);
+        int rc = (put ? w->near->write : w->near->read)(w->near_context, tb_window_number(k->rank),
+                                                        (uintptr_t)there.base, &here, n);
+        if (rc != TB_OK)
+            return rc;
+        tb_spans_skip(&there, n);
+        done += n;
+    }
+    return TB_OK;
+}
+
+int tb_access_direct(const struct tb_access_walk *k)
+{
+    const struct tb_window *w = k->rank->window;
+    struct tb_buffer here;
+    if (!k->rank->peer->self && (w->near == NULL || !k->rank->peer->local))
+        return TB_AGAIN;
+    int rc = target_here(k, &here);
+    if (rc == TB_AGAIN && (k->kind == TB_KIND_PUT || k->kind == TB_KIND_GET))
+        return copy_across(k);
+    if (rc != TB_OK)
+        return rc;
+    switch (k->kind) {
+    case TB_KIND_PUT:
+        move(&k->origin, &here, k->total);
+        break;
+    case TB_KIND_GET:
+        move(&here, &k->result, k->total);
+        break;
+    case TB_KIND_ACCUMULATE:
+        combine(k, &here);
+        break;
+    default: /* COMPARE */
+        compare(k, here.base);
+        break;
+    }
+    return TB_OK;
+}

@@ -1,0 +1,71 @@
+/* Accesses from within: one that is under way, the queues before transports, and results that wait for room. Private to
+ * the engine, touched with it locked. */
+#ifndef TB_ENGINE_ACCESS_STATE_H
+#define TB_ENGINE_ACCESS_STATE_H
+
+#include "engine/engine.h"
+#include "engine/window_state.h"
+
+#define TB_ACCESSES_LIMIT (1u << 24)
+#define TB_RESULTS_LIMIT  4096u        /* of one origin that wait for room: none that keeps to TB_ACCESS_WINDOW has more */
+#define TB_ACCESS_SHORT   (16u << 10)  /* data up to here takes the stream of short messages */
+#define TB_ACCESS_PIECE   (128u << 10) /* data of one frame at most */
+#define TB_ACCESS_RUNS    256u         /* runs of one frame at most */
+#define TB_ACCESS_FRAME   (TB_ACCESS_HEAD_BYTES + TB_ACCESS_RUNS * TB_ACCESS_RUN_BYTES + TB_ACCESS_PIECE)
+
+/* What an access is, and how much of it has left: bytes of packed data. */
+struct tb_access_walk {
+    struct tb_window_rank *rank;
+    uint8_t kind;                  /* enum tb_kind: PUT (also as PUT_RUNS), GET, ACCUMULATE, COMPARE */
+    bool answered;                 /* data comes back */
+    const struct tb_op *op;        /* of ACCUMULATE */
+    const struct tb_type *element; /* of ACCUMULATE and COMPARE */
+    struct tb_buffer origin, result, target;
+    const void *compare; /* of COMPARE */
+    uint64_t sent, total;
+};
+
+/* One that could not leave at once, or to which something comes back. Its request is the engine's own, by which it is
+ * found, and ends with its peer. */
+struct tb_access {
+    struct tb_request core;
+    struct tb_access_walk walk;
+    struct tb_request *request; /* of the program; NULL: none */
+    uint64_t outstanding;       /* bytes of results that were asked for and have not come */
+};
+
+/* An answer with data that waits for room. */
+struct tb_access_result {
+    struct tb_list queue;
+    struct tb_message message;
+    uint8_t data[];
+};
+
+/* All of an engine. */
+struct tb_accesses {
+    struct tb_list waiting; /* struct tb_peer: something waits for room there */
+    struct tb_pool pool;
+    uint8_t *frame; /* where frames are put together; NULL: there has been no window */
+};
+
+int tb_accesses_open(struct tb_accesses *accesses); /* with the first window */
+/* Rounds of progress and the end of the engine come here through a table, since accesses are made of what is below
+ * these. */
+struct tb_accesses_work {
+    /* Sends what waits for room. How many frames have gone. */
+    int (*push)(struct tb_accesses *accesses);
+    /* Some processes are gone. How many ranks of windows that concerned. */
+    int (*bury)(struct tb_windows *windows);
+    void (*close)(struct tb_accesses *accesses);
+};
+extern const struct tb_accesses_work tb_accesses_work;
+/* The lock of a rank is there: what waited for it leaves. */
+void tb_accesses_release(struct tb_window_rank *r);
+/* A result, now or later. The data is copied if need be. */
+void tb_access_answer(struct tb_peer *p, const struct tb_message *message, const void *data);
+
+/* Handlers of frames that answer an access. */
+void tb_access_got(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+
+#endif

@@ -1,0 +1,133 @@
+#include "engine/window_state.h"
+
+#include "engine/engine_state.h"
+
+/* ---- all of an engine -------------------------------------------------------------------------------------------- */
+
+struct tb_list *tb_windows_bucket(struct tb_windows *windows, uint64_t context)
+{
+    uint64_t hash = tb_hash_number(tb_hash_number(TB_HASH_BASIS, (uint32_t)context), (uint32_t)(context >> 32));
+    return &windows->buckets[tb_hash_fold(hash) % TB_WINDOW_BUCKETS];
+}
+
+struct tb_window *tb_windows_find(struct tb_windows *windows, uint64_t context)
+{
+    struct tb_window *w;
+    if (windows->count == 0)
+        return NULL;
+    TB_LIST_EACH (w, tb_windows_bucket(windows, context), struct tb_window, in_bucket)
+        if (w->context == context)
+            return w;
+    return NULL;
+}
+
+/* Its lock is for others now, and what it may still have done to this process's memory is not waited for. */
+static void rank_bury(struct tb_window_rank *r)
+{
+    struct tb_window *w = r->window;
+    r->lost = true;
+    r->flushing = r->unlocking = false;
+    r->locked = r->locking = TB_LOCK_NONE;
+    tb_lock_queue_release(&w->lock, &r->seat);
+    if (r->exposed) {
+        r->exposed = false;
+        w->exposed--;
+        w->exposure_error = TB_ERR_PEER;
+    }
+    w->engine->waiting.events++;
+}
+
+int tb_windows_bury(struct tb_windows *windows)
+{
+    int found = 0;
+    for (uint32_t i = 0; windows->count > 0 && i < TB_WINDOW_BUCKETS; i++) {
+        struct tb_window *w;
+        TB_LIST_EACH (w, &windows->buckets[i], struct tb_window, in_bucket)
+            for (uint32_t rank = 0; rank < w->channel->size; rank++) {
+                struct tb_window_rank *r = &w->ranks[rank];
+                if (r->peer == NULL || r->peer->error == TB_OK || r->lost)
+                    continue;
+                rank_bury(r);
+                found++;
+            }
+    }
+    return found;
+}
+
+/* ---- one of its ranks -------------------------------------------------------------------------------------------- */
+
+struct tb_peer *tb_window_peer(struct tb_window_rank *r)
+{
+    if (r->peer == NULL)
+        r->peer = tb_channel_peer(r->window->channel, tb_window_number(r));
+    return r->peer;
+}
+
+void tb_window_note(struct tb_window_rank *r)
+{
+    if (tb_list_empty(&r->busy))
+        tb_list_append(&r->window->busy, &r->busy);
+}
+
+void tb_window_tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match, uint64_t length)
+{
+    struct tb_peer *p = tb_window_peer(r);
+    const struct tb_message m = {.kind = (uint8_t)kind,
+                                 .context = r->window->context,
+                                 .match = match,
+                                 .length = length,
+                                 .source_rank = r->window->channel->rank,
+                                 .representation = r->window->engine->representation};
+    if (p == NULL)
+        return;
+    if (p->self)
+        tb_frame_kinds[kind].handle(p, &m, NULL, 0);
+    else
+        tb_peer_answer(p, &m);
+}
+
+void tb_window_settle(struct tb_window_rank *r)
+{
+    struct tb_window *w = r->window;
+    if (r->flushing && r->applied >= r->flush_at) {
+        r->flushing = false;
+        tb_window_tell(r, TB_KIND_APPLIED, 0, r->flush_at);
+    }
+    if (r->unlocking && r->applied >= r->unlock_at) {
+        r->unlocking = false;
+        tb_window_tell(r, TB_KIND_APPLIED, 0, r->unlock_at);
+        tb_lock_queue_release(&w->lock, &r->seat);
+    }
+    if (r->ended && r->applied >= r->ended_at) {
+        r->ended = r->exposed = false;
+        w->exposed--;
+    }
+    w->engine->waiting.events++;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+uint32_t tb_window_regions_up_to(const struct tb_window *w, uint64_t address)
+{
+    uint32_t low = 0, high = w->region_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (w->regions[middle].from <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void *tb_window_memory(void *window, uint64_t at, uint64_t bytes)
+{
+    const struct tb_window *w = window;
+    if (!w->dynamic)
+        return at <= w->size && bytes <= w->size - at ? w->base + at : NULL;
+    uint32_t n = tb_window_regions_up_to(w, at);
+    if (n == 0)
+        return NULL;
+    const struct tb_window_region *region = &w->regions[n - 1];
+    return at <= region->to && bytes <= region->to - at ? (void *)(uintptr_t)at : NULL;
+}

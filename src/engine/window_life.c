@@ -1,0 +1,145 @@
+/* Windows from their opening to their closing, and memory that is attached to them meanwhile. */
+#include "engine/engine_state.h"
+#include "engine/window.h"
+
+#include <stdlib.h>
+
+/* ---- memory of dynamic windows ----------------------------------------------------------------------------------- */
+
+int tb_window_attach(struct tb_window *window, void *base, uint64_t size)
+{
+    struct tb_window *w = window;
+    uint64_t from = (uintptr_t)base;
+    int error = TB_OK;
+    if (size == 0)
+        return TB_OK;
+    tb_engine_lock(w->engine);
+    uint32_t n = tb_window_regions_up_to(w, from);
+    if (size > UINT64_MAX - from)
+        error = tb_error(TB_ERR_ARGUMENT, "%llu bytes from there on are beyond the end of memory",
+                         (unsigned long long)size);
+    else if ((n > 0 && w->regions[n - 1].to > from) || (n < w->region_count && w->regions[n].from < from + size))
+        error = tb_error(TB_ERR_ARGUMENT, "part of these %llu bytes is attached already; detach it first",
+                         (unsigned long long)size);
+    if (error == TB_OK && w->region_count == w->region_room) {
+        uint32_t room = w->region_room == 0 ? 8 : 2 * w->region_room;
+        struct tb_window_region *regions = realloc(w->regions, room * sizeof *regions);
+        if (regions == NULL)
+            error = tb_error(TB_ERR_MEMORY, "no memory to remember %u pieces of memory", room);
+        else
+            w->regions = regions, w->region_room = room;
+    }
+    if (error == TB_OK) {
+        memmove(&w->regions[n + 1], &w->regions[n], (w->region_count - n) * sizeof *w->regions);
+        w->regions[n] = (struct tb_window_region){from, from + size};
+        w->region_count++;
+    }
+    tb_engine_unlock(w->engine);
+    return error;
+}
+
+int tb_window_detach(struct tb_window *window, const void *base)
+{
+    struct tb_window *w = window;
+    tb_engine_lock(w->engine);
+    uint32_t n = tb_window_regions_up_to(w, (uintptr_t)base);
+    bool found = n > 0 && w->regions[n - 1].from == (uintptr_t)base;
+    if (found) {
+        memmove(&w->regions[n - 1], &w->regions[n], (w->region_count - n) * sizeof *w->regions);
+        w->region_count--;
+    }
+    tb_engine_unlock(w->engine);
+    return found ? TB_OK : tb_error(TB_ERR_ARGUMENT, "nothing that is attached begins there");
+}
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static void lock_granted(void *context, struct tb_lock_seat *seat)
+{
+    tb_window_tell(TB_CONTAINER(seat, struct tb_window_rank, seat), TB_KIND_LOCKED, 0, 0);
+}
+
+static bool has_members_elsewhere(const struct tb_window *w)
+{
+    const struct tb_engine_config *c = &w->engine->config;
+    for (uint32_t rank = 0; rank < w->channel->size; rank++) {
+        struct tb_proc proc = {c->transport.self.job, tb_channel_proc(w->channel, rank)};
+        if (proc.index != c->transport.self.index && (c->is_local == NULL || !c->is_local(c->context, proc)))
+            return true;
+    }
+    return false;
+}
+
+/* Without a standby everything works, but only while this process is in a call. */
+static void window_watch(struct tb_window *w)
+{
+    if (tb_engine_stand_by(w->engine) == TB_OK && tb_engine_watch(w->engine, TB_STANDBY_NETWORK) == TB_OK)
+        w->watched = true;
+    else
+        tb_log(TB_LOG_INFO, "engine", "a window is not served while the program computes: %s", tb_error_story());
+}
+
+int tb_window_open(struct tb_engine *engine, const struct tb_window_config *config, struct tb_window **window)
+{
+    uint32_t size = config->channel->size;
+    struct tb_window *w = calloc(1, sizeof *w + size * sizeof w->ranks[0]);
+    if (w == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a window of %u ranks", size);
+    *w = (struct tb_window){.engine = engine,
+                            .channel = config->channel,
+                            .context = tb_context_plane(config->channel->point->id, TB_PLANE_ONE_SIDED),
+                            .base = config->base,
+                            .size = config->size,
+                            .dynamic = config->dynamic,
+                            .near = config->near,
+                            .near_context = config->near_context};
+    tb_list_init(&w->busy);
+    tb_lock_queue_open(&w->lock, lock_granted, w);
+    for (uint32_t rank = 0; rank < size; rank++) {
+        struct tb_window_rank *r = &w->ranks[rank];
+        r->window = w;
+        tb_list_init(&r->busy);
+        tb_list_init(&r->held);
+        tb_lock_seat_open(&r->seat);
+    }
+    tb_engine_lock(engine);
+    int error = tb_accesses_open(&engine->accesses);
+    for (uint32_t i = 0; engine->windows.count == 0 && i < TB_WINDOW_BUCKETS; i++)
+        tb_list_init(&engine->windows.buckets[i]);
+    if (error == TB_OK) {
+        tb_list_append(tb_windows_bucket(&engine->windows, w->context), &w->in_bucket);
+        engine->windows.count++;
+    }
+    tb_engine_unlock(engine);
+    if (error != TB_OK) {
+        free(w);
+        return error;
+    }
+    if (config->passive && has_members_elsewhere(w))
+        window_watch(w);
+    *window = w;
+    return TB_OK;
+}
+
+void tb_window_close(struct tb_window *window)
+{
+    struct tb_window *w = window;
+    struct tb_engine *e = w->engine;
+    tb_window_flush_local(w, TB_ANY_RANK, "MPI_Win_free"); /* nothing refers to it any more */
+    if (w->watched)
+        tb_engine_unwatch(e, TB_STANDBY_NETWORK);
+    tb_engine_lock(e);
+    tb_list_remove(&w->in_bucket);
+    e->windows.count--;
+    tb_engine_unlock(e);
+    free(w->regions);
+    free(w);
+}
+
+void tb_window_set_near(struct tb_window *window, const struct tb_window_near *near, void *context)
+{
+    tb_engine_lock(window->engine);
+    window->near_context = context;
+    window->near = near;
+    tb_engine_unlock(window->engine);
+}

@@ -1,0 +1,32 @@
+/* The lock of one rank's window, kept at that rank: shared by many or held by one, granted in the order in which it was
+ * asked for. A shared one does not pass an exclusive one that waits, so nobody waits for ever behind those who come
+ * later. Whoever asks is known by a struct tb_lock_seat, one for each rank. Pure: grants are told by a callback.
+ * Touched with the engine locked. */
+#ifndef TB_ENGINE_WINDOW_LOCK_H
+#define TB_ENGINE_WINDOW_LOCK_H
+
+#include "base/base.h"
+#include "wire/wire.h"
+
+struct tb_lock_seat {
+    struct tb_list queue; /* while it waits */
+    uint8_t wants, holds; /* enum tb_lock_mode */
+};
+
+struct tb_lock_queue {
+    uint32_t sharers;
+    bool exclusive;
+    struct tb_list queue;
+    void (*grant)(void *context, struct tb_lock_seat *seat); /* its holder is to be told; must not change the lock */
+    void *context;
+};
+
+void tb_lock_queue_open(struct tb_lock_queue *lock, void (*grant)(void *context, struct tb_lock_seat *seat),
+                         void *context);
+void tb_lock_seat_open(struct tb_lock_seat *seat);
+/* False: it has asked already, or holds it. */
+bool tb_lock_queue_ask(struct tb_lock_queue *lock, struct tb_lock_seat *seat, enum tb_lock_mode mode);
+/* Gives it back, or no longer waits for it. False: it did neither. */
+bool tb_lock_queue_release(struct tb_lock_queue *lock, struct tb_lock_seat *seat);
+
+#endif

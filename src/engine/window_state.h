@@ -1,0 +1,104 @@
+/* Windows from within: what a process knows of its own memory in a window and of each other rank, both as a target of
+ * its accesses and as an origin of theirs. Private to the engine, touched with it locked. */
+#ifndef TB_ENGINE_WINDOW_STATE_H
+#define TB_ENGINE_WINDOW_STATE_H
+
+#include "engine/engine.h"
+#include "engine/window_lock.h"
+#include "wire/wire.h"
+
+#define TB_WINDOW_BUCKETS 64u /* by context */
+
+/* One rank of a window. */
+struct tb_window_rank {
+    struct tb_window *window;
+    struct tb_peer *peer; /* NULL: not needed yet */
+    struct tb_list busy;  /* in the window's `busy` since the first access after a flush */
+
+    /* As a target of this process. */
+    uint64_t sent, asked, confirmed; /* frames: that have left, that a FLUSH asked about, that were applied */
+    uint64_t open;                   /* accesses that have not ended here */
+    uint64_t wanted;                 /* bytes that were asked for and have not come */
+    struct tb_list held;             /* accesses that wait for the lock */
+    uint32_t posts;                  /* POSTs of it that no start has used */
+    uint8_t locked;                  /* enum tb_lock_mode: what is held, ... */
+    uint8_t locking;                 /* ... and what was asked for */
+    int error;                       /* that the next synchronisation tells: it has refused something */
+
+    /* As an origin of accesses to this process. */
+    uint64_t applied;                        /* frames */
+    uint64_t flush_at, unlock_at, ended_at;  /* how many were named by a FLUSH, an UNLOCK, a COMPLETE... */
+    bool flushing, unlocking, ended, exposed; /* ...that there is; it may access this process's memory by a post */
+    struct tb_lock_seat seat;
+    bool lost; /* its end was noticed */
+};
+
+/* Memory of a dynamic window. */
+struct tb_window_region {
+    uint64_t from, to; /* addresses; the latter is that of the first byte behind it */
+};
+
+struct tb_window {
+    struct tb_engine *engine;
+    struct tb_list in_bucket;
+    struct tb_channel *channel; /* has one user more */
+    uint64_t context;
+    char *base;
+    uint64_t size;
+    bool dynamic;
+    bool watched;    /* a standby watches for it */
+    bool locked_all; /* this process holds the locks of all, or will when it needs them */
+    uint32_t exposed;   /* ranks that have not completed what was posted to them... */
+    int exposure_error; /* ...and whether one of these has gone */
+    const struct tb_window_near *near;
+    void *near_context;
+    struct tb_window_region *regions; /* ascending */
+    uint32_t region_count, region_room;
+    struct tb_lock_queue lock; /* of this process's memory */
+    struct tb_list busy;        /* ranks that there may be something to wait for, as targets */
+    struct tb_window_rank ranks[];
+};
+
+/* All of an engine. Without any of them all zero. */
+struct tb_windows {
+    struct tb_list buckets[TB_WINDOW_BUCKETS];
+    uint32_t count;
+};
+
+struct tb_list *tb_windows_bucket(struct tb_windows *windows, uint64_t context);
+struct tb_window *tb_windows_find(struct tb_windows *windows, uint64_t context); /* NULL: there is none */
+/* Some processes are gone: their locks are given back. How many ranks that concerned. */
+int tb_windows_bury(struct tb_windows *windows);
+
+static inline uint32_t tb_window_number(const struct tb_window_rank *r)
+{
+    return (uint32_t)(r - r->window->ranks);
+}
+
+/* Its process; NULL: there is no memory for it, the story is told. */
+struct tb_peer *tb_window_peer(struct tb_window_rank *r);
+/* There may be something to wait for. */
+void tb_window_note(struct tb_window_rank *r);
+/* Sends it a frame without payload. To this process itself, too. */
+void tb_window_tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match, uint64_t length);
+/* How many regions begin at or before an address. */
+uint32_t tb_window_regions_up_to(const struct tb_window *w, uint64_t address);
+/* Where memory of this process's window is; NULL: not all of it is there. For tb_run_find. */
+void *tb_window_memory(void *window, uint64_t at, uint64_t bytes);
+/* One frame of it was applied, or something that depends on how many were has come. */
+void tb_window_settle(struct tb_window_rank *r);
+
+/* Around everything that combines data with that of a rank of this host, this process among them. */
+static inline void tb_window_enter(const struct tb_window *w, uint32_t rank)
+{
+    if (w->near != NULL && w->near->enter != NULL)
+        w->near->enter(w->near_context, rank);
+}
+
+static inline void tb_window_leave(const struct tb_window *w, uint32_t rank)
+{
+    if (w->near != NULL && w->near->leave != NULL)
+        w->near->leave(w->near_context, rank);
+}
+
+#endif

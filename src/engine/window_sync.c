@@ -1,0 +1,359 @@
+/* What orders accesses to windows: flushing, locks, posting and completing. Everything here waits for what frames of
+ * others tell (access_serve.c), or the end of those others. */
+#include "engine/engine_state.h"
+#include "engine/window.h"
+
+/* ---- what is waited for ------------------------------------------------------------------------------------------ */
+
+static bool rank_is_gone(const struct tb_window_rank *r)
+{
+    return r->peer != NULL && r->peer->error != TB_OK;
+}
+
+/* All accesses to it have ended here. Those with a process that is gone are ended in the next round of progress. */
+static bool rank_is_done_here(const struct tb_window_rank *r)
+{
+    return r->open == 0;
+}
+
+/* They have ended there; asks for that, if it has not been done yet. */
+static bool rank_is_done(struct tb_window_rank *r)
+{
+    if (r->open > 0)
+        return false;
+    if (rank_is_gone(r) || r->confirmed >= r->sent)
+        return true;
+    if (r->asked < r->sent) {
+        r->asked = r->sent;
+        tb_window_tell(r, TB_KIND_FLUSH, 0, r->sent);
+    }
+    return rank_is_gone(r);
+}
+
+static int gone(const struct tb_window_rank *r)
+{
+    return tb_error(TB_ERR_PEER, "rank %u (process %u) is gone: %s", tb_window_number(r), r->peer->proc.index,
+                    r->peer->story != NULL ? r->peer->story : "");
+}
+
+/* What has become of the accesses to it, told once. */
+static int rank_take_error(struct tb_window_rank *r)
+{
+    int error = r->error;
+    if (rank_is_gone(r) && r->confirmed < r->sent) {
+        r->confirmed = r->sent;
+        error = TB_ERR_PEER;
+    }
+    r->error = TB_OK;
+    if (r->confirmed >= r->sent && r->open == 0)
+        tb_list_remove(&r->busy);
+    return error;
+}
+
+static int rank_explain(const struct tb_window_rank *r, int error)
+{
+    if (error == TB_OK)
+        return TB_OK;
+    if (rank_is_gone(r))
+        return gone(r);
+    if (error == TB_ERR_ARGUMENT)
+        return tb_error(error,
+                        "rank %u has refused an access: not all of it is in the memory of its window (or the window is "
+                        "gone); nothing of that part was changed",
+                        tb_window_number(r));
+    return tb_error(error, "an access to rank %u has failed", tb_window_number(r));
+}
+
+/* Waits until it is ready, with the engine not locked. Whoever looks again and again at what others have done in its
+ * window makes progress as well. */
+static void wait_until(struct tb_window *w, bool (*ready)(void *context), void *context, const char *call)
+{
+    tb_engine_lock(w->engine);
+    bool is_ready = ready(context);
+    tb_engine_unlock(w->engine);
+    if (is_ready)
+        tb_engine_progress(w->engine);
+    else
+        tb_engine_wait_in(w->engine, ready, context, call);
+}
+
+/* ---- flushing ---------------------------------------------------------------------------------------------------- */
+
+struct flushing {
+    struct tb_window *window;
+    uint32_t rank;
+    bool there;
+};
+
+static bool flush_ready(void *context)
+{
+    const struct flushing *f = context;
+    bool ready = true;
+    if (f->rank != TB_ANY_RANK) {
+        struct tb_window_rank *r = &f->window->ranks[f->rank];
+        return f->there ? rank_is_done(r) : rank_is_done_here(r);
+    }
+    struct tb_window_rank *r;
+    TB_LIST_EACH (r, &f->window->busy, struct tb_window_rank, busy) /* all are asked at the same time */
+        ready &= f->there ? rank_is_done(r) : rank_is_done_here(r);
+    return ready;
+}
+
+static int flush_result(struct flushing *f)
+{
+    if (f->rank != TB_ANY_RANK) {
+        struct tb_window_rank *one = &f->window->ranks[f->rank];
+        return rank_explain(one, rank_take_error(one));
+    }
+    struct tb_window_rank *r, *failed = NULL;
+    int first = TB_OK;
+    TB_LIST_EACH (r, &f->window->busy, struct tb_window_rank, busy) {
+        int error = rank_take_error(r);
+        if (first == TB_OK && error != TB_OK) {
+            first = error;
+            failed = r;
+        }
+    }
+    return failed != NULL ? rank_explain(failed, first) : TB_OK;
+}
+
+static int flush(struct tb_window *w, uint32_t rank, bool there, const char *call)
+{
+    struct flushing f = {.window = w, .rank = rank, .there = there};
+    wait_until(w, flush_ready, &f, call);
+    tb_engine_lock(w->engine);
+    int error = flush_result(&f);
+    tb_engine_unlock(w->engine);
+    return error;
+}
+
+int tb_window_flush_local(struct tb_window *window, uint32_t rank, const char *call)
+{
+    return flush(window, rank, false, call);
+}
+
+int tb_window_flush(struct tb_window *window, uint32_t rank, const char *call)
+{
+    return flush(window, rank, true, call);
+}
+
+/* ---- locks ------------------------------------------------------------------------------------------------------- */
+
+static bool lock_ready(void *context)
+{
+    const struct tb_window_rank *r = context;
+    return r->locking == TB_LOCK_NONE || rank_is_gone(r);
+}
+
+static int rank_lock(struct tb_window_rank *r, enum tb_lock_mode mode, const char *call)
+{
+    struct tb_engine *e = r->window->engine;
+    tb_engine_lock(e);
+    int error = tb_window_peer(r) == NULL ? TB_ERR_MEMORY : rank_is_gone(r) ? gone(r) : TB_OK;
+    if (error == TB_OK) {
+        r->locking = (uint8_t)mode;
+        tb_window_tell(r, TB_KIND_LOCK, 0, mode);
+    }
+    tb_engine_unlock(e);
+    if (error != TB_OK)
+        return error;
+    wait_until(r->window, lock_ready, r, call);
+    tb_engine_lock(e);
+    r->locking = TB_LOCK_NONE;
+    if (r->locked == TB_LOCK_NONE)
+        error = rank_is_gone(r) ? gone(r) : rank_explain(r, rank_take_error(r));
+    tb_engine_unlock(e);
+    return error;
+}
+
+int tb_window_lock(struct tb_window *window, uint32_t rank, bool exclusive, const char *call)
+{
+    return rank_lock(&window->ranks[rank], exclusive ? TB_LOCK_EXCLUSIVE : TB_LOCK_SHARED, call);
+}
+
+/* Of ranks that nothing is done with the lock is not needed; but its own memory this process accesses without a call.
+ */
+int tb_window_lock_all(struct tb_window *window, const char *call)
+{
+    int error = rank_lock(&window->ranks[window->channel->rank], TB_LOCK_SHARED, call);
+    window->locked_all = error == TB_OK;
+    return error;
+}
+
+/* Tells the target as soon as everything has left; the answer is waited for, if it has something to apply. */
+static bool unlock_ready(void *context)
+{
+    struct tb_window_rank *r = context;
+    if (r->open > 0 || (r->locking != TB_LOCK_NONE && !rank_is_gone(r)))
+        return false;
+    if (r->locked != TB_LOCK_NONE) {
+        r->locked = TB_LOCK_NONE;
+        r->asked = r->sent;
+        tb_window_tell(r, TB_KIND_UNLOCK, 0, r->sent);
+    }
+    return r->confirmed >= r->sent || rank_is_gone(r);
+}
+
+int tb_window_unlock(struct tb_window *window, uint32_t rank, const char *call)
+{
+    struct tb_window_rank *r = &window->ranks[rank];
+    wait_until(window, unlock_ready, r, call);
+    tb_engine_lock(window->engine);
+    int error = rank_explain(r, rank_take_error(r));
+    tb_engine_unlock(window->engine);
+    return error;
+}
+
+static bool unlock_all_ready(void *context)
+{
+    struct tb_window *w = context;
+    bool ready = true;
+    for (uint32_t rank = 0; rank < w->channel->size; rank++)
+        ready &= unlock_ready(&w->ranks[rank]);
+    return ready;
+}
+
+int tb_window_unlock_all(struct tb_window *window, const char *call)
+{
+    struct flushing all = {.window = window, .rank = TB_ANY_RANK, .there = true};
+    wait_until(window, unlock_all_ready, window, call);
+    tb_engine_lock(window->engine);
+    window->locked_all = false;
+    int error = flush_result(&all);
+    tb_engine_unlock(window->engine);
+    return error;
+}
+
+/* ---- active target ----------------------------------------------------------------------------------------------- */
+
+int tb_window_post(struct tb_window *window, const uint32_t *ranks, uint32_t count)
+{
+    struct tb_window *w = window;
+    int error = TB_OK;
+    tb_engine_lock(w->engine);
+    w->exposure_error = TB_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        struct tb_window_rank *r = &w->ranks[ranks[i]];
+        if (tb_window_peer(r) == NULL) {
+            error = TB_ERR_MEMORY;
+            continue;
+        }
+        if (rank_is_gone(r)) {
+            error = gone(r);
+            continue;
+        }
+        r->exposed = true;
+        r->ended = false;
+        w->exposed++;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (w->ranks[ranks[i]].exposed)
+            tb_window_tell(&w->ranks[ranks[i]], TB_KIND_POST, 0, 0);
+    tb_engine_unlock(w->engine);
+    return error;
+}
+
+/* Ranks of a call. */
+struct access_group {
+    struct tb_window *window;
+    const uint32_t *ranks;
+    uint32_t count;
+};
+
+static bool start_ready(void *context)
+{
+    const struct access_group *g = context;
+    for (uint32_t i = 0; i < g->count; i++) {
+        const struct tb_window_rank *r = &g->window->ranks[g->ranks[i]];
+        if (r->posts == 0 && !rank_is_gone(r))
+            return false;
+    }
+    return true;
+}
+
+int tb_window_start(struct tb_window *window, const uint32_t *ranks, uint32_t count, const char *call)
+{
+    struct access_group g = {.window = window, .ranks = ranks, .count = count};
+    int error = TB_OK;
+    tb_engine_lock(window->engine);
+    for (uint32_t i = 0; i < count && error == TB_OK; i++)
+        error = tb_window_peer(&window->ranks[ranks[i]]) != NULL ? TB_OK : TB_ERR_MEMORY;
+    tb_engine_unlock(window->engine);
+    if (error != TB_OK)
+        return error;
+    wait_until(window, start_ready, &g, call);
+    tb_engine_lock(window->engine);
+    for (uint32_t i = 0; i < count; i++) {
+        struct tb_window_rank *r = &window->ranks[ranks[i]];
+        if (r->posts > 0)
+            r->posts--;
+        else
+            error = gone(r);
+    }
+    tb_engine_unlock(window->engine);
+    return error;
+}
+
+static bool complete_ready(void *context)
+{
+    const struct access_group *g = context;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (!rank_is_done_here(&g->window->ranks[g->ranks[i]]))
+            return false;
+    return true;
+}
+
+int tb_window_complete(struct tb_window *window, const uint32_t *ranks, uint32_t count, const char *call)
+{
+    struct access_group g = {.window = window, .ranks = ranks, .count = count};
+    struct tb_window_rank *failed = NULL;
+    int first = TB_OK;
+    wait_until(window, complete_ready, &g, call);
+    tb_engine_lock(window->engine);
+    for (uint32_t i = 0; i < count; i++) {
+        struct tb_window_rank *r = &window->ranks[ranks[i]];
+        tb_window_tell(r, TB_KIND_COMPLETE, 0, r->sent);
+        int error = rank_take_error(r);
+        if (first == TB_OK && error != TB_OK) {
+            first = error;
+            failed = r;
+        }
+    }
+    if (failed != NULL)
+        rank_explain(failed, first);
+    tb_engine_unlock(window->engine);
+    return first;
+}
+
+static bool wait_ready(void *context)
+{
+    const struct tb_window *w = context;
+    return w->exposed == 0;
+}
+
+static int exposure_result(struct tb_window *w)
+{
+    int error = w->exposure_error;
+    w->exposure_error = TB_OK;
+    return error == TB_OK ? TB_OK
+                          : tb_error(error, "a rank that this window was posted to is gone and has completed nothing");
+}
+
+int tb_window_wait(struct tb_window *window, const char *call)
+{
+    wait_until(window, wait_ready, window, call);
+    tb_engine_lock(window->engine);
+    int error = exposure_result(window);
+    tb_engine_unlock(window->engine);
+    return error;
+}
+
+int tb_window_test(struct tb_window *window, bool *done)
+{
+    tb_engine_progress(window->engine);
+    tb_engine_lock(window->engine);
+    *done = wait_ready(window);
+    int error = *done ? exposure_result(window) : TB_OK;
+    tb_engine_unlock(window->engine);
+    return error;
+}
