@@ -400,14 +400,11 @@ static void foreign(void)
 /* What is not there yet says so. */
 static void unsupported(void)
 {
-    MPI_Win win;
     MPI_File file;
     MPI_Comm comm;
     int count = -1;
     if (test_peer())
         return;
-    EXPECT(MPI_Win_create(data, 100, 1, MPI_INFO_NULL, world, &win), MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Win_create",
-           NULL);
     EXPECT(MPI_File_open(world, "x", MPI_MODE_RDONLY, MPI_INFO_NULL, &file), MPI_ERR_UNSUPPORTED_OPERATION,
            "MPI_File_open", NULL);
     EXPECT(MPI_Comm_accept("x", MPI_INFO_NULL, 0, world, &comm), MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Comm_accept",
