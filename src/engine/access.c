@@ -433,8 +433,8 @@ void tb_access_got(struct tb_peer *p, const struct tb_message *m, const void *pa
         return;
     struct tb_access_walk *k = &a->walk;
     if (length > a->outstanding || m->offset > k->sent || length > k->sent - m->offset) {
-        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u has sent data of a window that nobody asked for",
-                                  p->proc.index));
+        tb_peer_break(
+            p, tb_error(TB_ERR_PROTOCOL, "process %u has sent data of a window that nobody asked for", p->proc.index));
         return;
     }
     tb_part_scatter(&(struct tb_part){&k->result, 0, k->total}, m->offset, length, payload);

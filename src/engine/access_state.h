@@ -7,7 +7,7 @@
 #include "engine/window_state.h"
 
 #define TB_ACCESSES_LIMIT (1u << 24)
-#define TB_RESULTS_LIMIT  4096u        /* of one origin that wait for room: none that keeps to TB_ACCESS_WINDOW has more */
+#define TB_RESULTS_LIMIT  4096u /* of one origin that wait for room: none that keeps to TB_ACCESS_WINDOW has more */
 #define TB_ACCESS_SHORT   (16u << 10)  /* data up to here takes the stream of short messages */
 #define TB_ACCESS_PIECE   (128u << 10) /* data of one frame at most */
 #define TB_ACCESS_RUNS    256u         /* runs of one frame at most */

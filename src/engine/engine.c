@@ -285,8 +285,8 @@ static bool engine_flushed(void *context)
     struct tb_engine *e = context;
     e->waiting.events++; /* transports become idle without telling: look again each time something waits */
     return e->sends == 0 && tb_list_empty(&e->peers.waiting) && tb_list_empty(&e->ports.busy) &&
-           tb_list_empty(&e->accesses.waiting) &&
-           tb_list_empty(&e->peers.dying) && tb_driving_flushed(&e->driving) && tb_transport_set_idle(&e->transports);
+           tb_list_empty(&e->accesses.waiting) && tb_list_empty(&e->peers.dying) && tb_driving_flushed(&e->driving) &&
+           tb_transport_set_idle(&e->transports);
 }
 
 int tb_engine_flush(struct tb_engine *engine)

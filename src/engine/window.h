@@ -40,6 +40,15 @@ struct tb_window_near {
      * calls them with its own rank, and so does one whose accesses go to itself. */
     void (*enter)(void *context, uint32_t rank);
     void (*leave)(void *context, uint32_t rank);
+    /* The lock of that rank's memory, for whoever is on the host; the target itself takes it for those that ask it by
+     * frames. All three or none. The first takes a place in its queue, of which a process may have two at a time; its
+     * own rank's lock is always there. TB_AGAIN: that of another one is not, it has to be asked. */
+    int (*queue)(void *context, uint32_t rank, uint32_t *ticket);
+    /* Whether it is this place's turn; the lock is taken then, shared or exclusive. `wake`: as below; the process that
+     * has not got its turn is told when it is worth asking again. */
+    bool (*turn)(void *context, uint32_t rank, uint32_t ticket, bool exclusive, uint32_t *wake);
+    /* Gives it back. The rank on this host that may have its turn now and waits for it, or TB_ANY_RANK. */
+    uint32_t (*unlock)(void *context, uint32_t rank, bool exclusive);
 };
 
 struct tb_window_config {

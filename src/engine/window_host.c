@@ -32,6 +32,7 @@ struct member {
     uint64_t base, size; /* of what the program has brought along, in that process */
     uint8_t copies;      /* whether its memory can be read and written from here */
     struct tb_window_line *line;
+    struct tb_host_lock lock;
     char *memory; /* NULL: it is not to be had here */
 };
 
@@ -151,9 +152,16 @@ static bool add_up(uint64_t *at, uint64_t bytes, uint64_t alignment)
 static bool lay_out(struct tb_window_host *h, uint32_t first, uint32_t count, uint64_t *bytes)
 {
     uint64_t at = h->page, alignment = h->config.alignment;
+    TB_ASSERT(count <= UINT32_MAX / 4);
     for (uint32_t i = first; i < first + count; i++) {
         h->members[i].line = (struct tb_window_line *)(uintptr_t)at; /* not yet a pointer */
         at += sizeof(struct tb_window_line);
+    }
+    uint32_t tickets = tb_host_lock_places(2 * count); /* of each rank, for itself and for those whom it serves */
+    for (uint32_t i = first; i < first + count; i++) {
+        h->members[i].lock.mask = tickets - 1;
+        h->members[i].lock.waiting = (_Atomic uint64_t *)(uintptr_t)at;
+        at += tickets * sizeof(uint64_t);
     }
     if (!add_up(&at, 0, alignment))
         return false;
@@ -198,6 +206,8 @@ static void stand(struct tb_window_host *h, uint32_t first, uint32_t count)
     for (uint32_t i = first; i < first + count; i++) {
         struct member *m = &h->members[i];
         m->line = (struct tb_window_line *)(void *)(h->mapping + (uintptr_t)m->line);
+        m->lock.words = &m->line->lock;
+        m->lock.waiting = (_Atomic uint64_t *)(void *)(h->mapping + (uintptr_t)m->lock.waiting);
         if (h->config.allocates)
             m->memory = h->mapping + (uintptr_t)m->memory;
     }
@@ -402,4 +412,33 @@ static void near_leave(void *context, uint32_t rank)
         syscall(SYS_futex, (void *)&m->line->combining, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-const struct tb_window_near tb_window_host_near = {near_map, near_write, near_read, near_enter, near_leave};
+/* ---- locks of passive target ------------------------------------------------------------------------------------- */
+
+static int near_queue(void *context, uint32_t rank, uint32_t *ticket)
+{
+    const struct member *m = member_of(context, rank);
+    if (m == NULL)
+        return TB_AGAIN;
+    *ticket = tb_host_lock_come(&m->lock);
+    return TB_OK;
+}
+
+static bool near_turn(void *context, uint32_t rank, uint32_t ticket, bool exclusive, uint32_t *wake)
+{
+    const struct tb_window_host *h = context;
+    return tb_host_lock_turn(&member_of(h, rank)->lock, ticket, exclusive, h->config.rank, wake);
+}
+
+static uint32_t near_unlock(void *context, uint32_t rank, bool exclusive)
+{
+    return tb_host_lock_leave(&member_of(context, rank)->lock, exclusive);
+}
+
+const struct tb_window_near tb_window_host_near = {.map = near_map,
+                                                   .write = near_write,
+                                                   .read = near_read,
+                                                   .enter = near_enter,
+                                                   .leave = near_leave,
+                                                   .queue = near_queue,
+                                                   .turn = near_turn,
+                                                   .unlock = near_unlock};

@@ -10,10 +10,7 @@
 #ifndef TB_ENGINE_WINDOW_HOST_H
 #define TB_ENGINE_WINDOW_HOST_H
 
-#include <stdalign.h>
-#include <stdatomic.h>
-
-#include "base/base.h"
+#include "engine/host_lock.h"
 
 struct tb_engine;
 struct tb_window_host;
@@ -21,6 +18,7 @@ struct tb_window_near;
 
 /* Locks of one rank's memory. */
 struct tb_window_line {
+    struct tb_host_lock_words lock;          /* of passive target */
     alignas(128) _Atomic uint32_t combining; /* held by whoever combines data with it: 0 nobody; 1; 2: others wait */
     alignas(128) _Atomic uint32_t entered;   /* the rank has this memory */
 };

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -337,6 +338,33 @@ static void who_combines_keeps_others_out(void **state)
     by_all(combine, (struct tb_window_host_config){.allocates = true});
 }
 
+/* Each holds the lock of rank 5 alone for a while, and looks at others' only where they are here. */
+static void lock(struct place *p)
+{
+    const struct tb_window_near *near = &tb_window_host_near;
+    uint32_t ticket, wake;
+    CHECK(go_in(p, NULL, sizeof(uint64_t)) == TB_OK);
+    CHECK(near->queue(p->host, 0, &ticket) == TB_AGAIN && near->queue(p->host, 3, &ticket) == TB_AGAIN);
+    volatile uint64_t *sum = tb_window_host_memory(p->host, 5);
+    for (int i = 0; i < ROUNDS / 100; i++) {
+        CHECK(near->queue(p->host, 5, &ticket) == TB_OK);
+        while (!near->turn(p->host, 5, ticket, true, &wake))
+            sched_yield();
+        CHECK(wake == TB_ANY_RANK);
+        *sum = *sum + p->rank;
+        wake = near->unlock(p->host, 5, true);
+        CHECK(wake == TB_ANY_RANK || wake == 1 || wake == 2 || wake == 4 || wake == 5);
+    }
+    meet(p);
+    CHECK(*sum == (uint64_t)ROUNDS / 100 * (1 + 2 + 4 + 5));
+    go_out(p);
+}
+
+static void who_locks_keeps_others_out(void **state)
+{
+    by_all(lock, (struct tb_window_host_config){.allocates = true});
+}
+
 /* ---- nobody else ------------------------------------------------------------------------------------------------- */
 
 static void one_rank_alone_has_its_memory(void **state)
@@ -375,6 +403,7 @@ int main(void)
         cmocka_unit_test(memory_of_the_program_is_copied_across),
         cmocka_unit_test(memory_that_others_do_not_know_is_left_alone),
         cmocka_unit_test(who_combines_keeps_others_out),
+        cmocka_unit_test(who_locks_keeps_others_out),
         cmocka_unit_test(one_rank_alone_has_its_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

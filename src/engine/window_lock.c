@@ -1,7 +1,7 @@
 #include "engine/window_lock.h"
 
 void tb_lock_queue_open(struct tb_lock_queue *lock, void (*grant)(void *context, struct tb_lock_seat *seat),
-                         void *context)
+                        void *context)
 {
     *lock = (struct tb_lock_queue){.grant = grant, .context = context};
     tb_list_init(&lock->queue);

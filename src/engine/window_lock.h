@@ -22,7 +22,7 @@ struct tb_lock_queue {
 };
 
 void tb_lock_queue_open(struct tb_lock_queue *lock, void (*grant)(void *context, struct tb_lock_seat *seat),
-                         void *context);
+                        void *context);
 void tb_lock_seat_open(struct tb_lock_seat *seat);
 /* False: it has asked already, or holds it. */
 bool tb_lock_queue_ask(struct tb_lock_queue *lock, struct tb_lock_seat *seat, enum tb_lock_mode mode);

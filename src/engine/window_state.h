@@ -26,8 +26,8 @@ struct tb_window_rank {
     int error;                       /* that the next synchronisation tells: it has refused something */
 
     /* As an origin of accesses to this process. */
-    uint64_t applied;                        /* frames */
-    uint64_t flush_at, unlock_at, ended_at;  /* how many were named by a FLUSH, an UNLOCK, a COMPLETE... */
+    uint64_t applied;                         /* frames */
+    uint64_t flush_at, unlock_at, ended_at;   /* how many were named by a FLUSH, an UNLOCK, a COMPLETE... */
     bool flushing, unlocking, ended, exposed; /* ...that there is; it may access this process's memory by a post */
     struct tb_lock_seat seat;
     bool lost; /* its end was noticed */
@@ -46,8 +46,8 @@ struct tb_window {
     char *base;
     uint64_t size;
     bool dynamic;
-    bool watched;    /* a standby watches for it */
-    bool locked_all; /* this process holds the locks of all, or will when it needs them */
+    bool watched;       /* a standby watches for it */
+    bool locked_all;    /* this process holds the locks of all, or will when it needs them */
     uint32_t exposed;   /* ranks that have not completed what was posted to them... */
     int exposure_error; /* ...and whether one of these has gone */
     const struct tb_window_near *near;
@@ -55,7 +55,7 @@ struct tb_window {
     struct tb_window_region *regions; /* ascending */
     uint32_t region_count, region_room;
     struct tb_lock_queue lock; /* of this process's memory */
-    struct tb_list busy;        /* ranks that there may be something to wait for, as targets */
+    struct tb_list busy;       /* ranks that there may be something to wait for, as targets */
     struct tb_window_rank ranks[];
 };
 

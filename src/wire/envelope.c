@@ -189,7 +189,7 @@ int tb_message_check(const struct tb_message *message, size_t payload)
             fits = access_fits(message, payload);
         else
             fits = message->kind >= TB_KIND_MULTICAST && message->kind < TB_KIND_MULTICAST_END && !remote && !ahead &&
-               message->length == payload && message->offset == 0;
+                   message->length == payload && message->offset == 0;
         break;
     }
     if (__builtin_expect(fits, 1))

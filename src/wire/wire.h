@@ -147,10 +147,10 @@ enum tb_refusal {
 
 /* What an access does with the data of its runs. */
 struct tb_access_head {
-    uint8_t op;       /* of ACCUMULATE: enum tb_op_code; else 0 */
-    uint8_t type;     /* of ACCUMULATE and COMPARE: the predefined type, the low byte of its handle; else 0 */
-    uint16_t zero;    /* 0 */
-    uint32_t runs;    /* that follow, at least one */
+    uint8_t op;        /* of ACCUMULATE: enum tb_op_code; else 0 */
+    uint8_t type;      /* of ACCUMULATE and COMPARE: the predefined type, the low byte of its handle; else 0 */
+    uint16_t zero;     /* 0 */
+    uint32_t runs;     /* that follow, at least one */
     uint64_t position; /* where a result belongs in what the origin asked for: offset of the answer */
 };
 
