@@ -29,6 +29,20 @@ struct tb_win_part {
     uint64_t unit; /* bytes of a displacement */
 };
 
+/* In which epochs this rank is (win_check.h). */
+struct tb_win_epochs {
+    bool fenced;             /* since a fence its ranks may be accessed, */
+    bool used;               /* and one was */
+    bool posted;             /* the ranks of a group may access this one's memory */
+    bool started;            /* this rank may access that of a group: */
+    bool locked_all;         /* or of all, and */
+    bool unchecked;          /* without asking for their locks */
+    uint32_t locked;         /* or of so many, one by one */
+    uint32_t group_size;
+    uint32_t *group; /* those that were started, or NULL */
+    uint8_t *ranks;  /* bits TB_EPOCH_ of each rank; NULL: none was ever needed */
+};
+
 struct tb_win {
     struct tb_handle head;
     struct tb_comm *comm;             /* its own, for what the library tells itself; size and rank are the window's */
@@ -42,6 +56,7 @@ struct tb_win {
     struct tb_window_host *host; /* what ranks of this host share for it */
     struct tb_window *window;    /* of the engine */
     struct tb_win_hints hints;
+    struct tb_win_epochs epochs;
     char name[MPI_MAX_OBJECT_NAME];
 };
 

@@ -9,6 +9,7 @@
 #include "mpi/hint.h"
 #include "mpi/subgroup.h"
 #include "mpi/win.h"
+#include "mpi/win_check.h"
 #include "mpi/win_hint.h"
 
 /* A call that makes a window: where its arguments stand, and what they are. */
@@ -60,6 +61,7 @@ static void win_destroy(struct tb_win *w)
     if (w->comm != NULL)
         tb_comm_release(w->comm);
     tb_errhandler_release(w->errhandler);
+    tb_win_epochs_close(&w->epochs);
     free(w->parts);
     tb_handle_give(TB_OBJECT_WIN, w);
 }
@@ -413,8 +415,13 @@ int tb_mpi_Win_free(MPI_Win *win)
     struct tb_win *w = tb_win_find(*win);
     if (w == NULL)
         return tb_raise_win(call, 1, "win", *win);
+    int code = tb_win_check_no_exposure(w, call);
+    if (code == MPI_SUCCESS)
+        code = tb_win_check_no_access(w, call);
+    if (code != MPI_SUCCESS)
+        return code;
     struct tb_bearer bearer = tb_win_bearer(w);
-    int code = tb_attributes_delete(&bearer);
+    code = tb_attributes_delete(&bearer);
     if (code != MPI_SUCCESS)
         return tb_win_raise_code(w, code);
     const struct tb_buffer nothing = {.type = &tb_type_byte};

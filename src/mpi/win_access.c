@@ -1,0 +1,327 @@
+/* Accesses to windows (MPI-5.0, 12.3): arguments are checked here, and the engine does the rest (engine/access.h). */
+#include "mpi/binding_decls.h"
+#include "mpi/request.h"
+#include "mpi/win_check.h"
+
+/* A call, and what it is given. */
+struct access {
+    const char *call;
+    MPI_Win win;
+    uint8_t win_at, op_at;
+    bool asks; /* it returns a request */
+    MPI_Request *request;
+    struct tb_win_data origin, result; /* without a name: there is none */
+    struct tb_win_target target;
+    MPI_Op op;
+    /* What the checks have found. */
+    struct tb_win *found;
+    struct tb_buffer from, into;
+    struct tb_access_target to;
+    const struct tb_op *with;
+};
+
+#define ORIGIN(a, c, t)                                                                                                \
+    {                                                                                                                  \
+        .name = "origin", .address = (a), .count = (c), .datatype = (t), .address_at = 1, .count_at = 2,               \
+        .datatype_at = 3                                                                                               \
+    }
+#define TARGET(r, d, c, t, at)                                                                                         \
+    {                                                                                                                  \
+        .rank = (r), .displacement = (d), .count = (c), .datatype = (t), .rank_at = (at), .displacement_at = (at) + 1, \
+        .count_at = (at) + 2, .datatype_at = (at) + 3                                                                  \
+    }
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+static int check_window(struct access *a)
+{
+    a->found = tb_win_find(a->win);
+    if (__builtin_expect(a->found == NULL, 0))
+        return tb_raise_win(a->call, a->win_at, "win", a->win);
+    if (a->asks && a->request == NULL)
+        return tb_win_raise_null(a->found, a->call, a->win_at + 1, "request");
+    return MPI_SUCCESS;
+}
+
+/* Everything but the operation. The target's rank is not MPI_PROC_NULL. */
+static int check_sides(struct access *a)
+{
+    struct tb_win *w = a->found;
+    int code = tb_win_check_target(w, a->call, &a->target, &a->to);
+    if (code == MPI_SUCCESS)
+        code = tb_win_check_epoch(w, a->call, a->target.rank, a->asks);
+    if (code == MPI_SUCCESS && a->origin.name != NULL)
+        code = tb_win_check_data(w, a->call, &a->origin, &a->from);
+    if (code == MPI_SUCCESS && a->origin.name != NULL)
+        code = tb_win_check_match(w, a->call, &a->from, a->origin.name, &a->to);
+    if (code == MPI_SUCCESS && a->result.name != NULL)
+        code = tb_win_check_data(w, a->call, &a->result, &a->into);
+    if (code == MPI_SUCCESS && a->result.name != NULL)
+        code = tb_win_check_match(w, a->call, &a->into, a->result.name, &a->to);
+    return code;
+}
+
+static int check_op(struct access *a)
+{
+    return tb_win_check_op(a->found, a->call, a->op_at, a->op, a->result.name != NULL,
+                           a->origin.name != NULL ? &a->from : NULL, &a->to, &a->with);
+}
+
+/* The request that a call returns; of one that does nothing it is done. NULL is no error if none is asked for. */
+static int request_make(const struct access *a, bool nothing, struct tb_request **core)
+{
+    *core = NULL;
+    if (!a->asks)
+        return MPI_SUCCESS;
+    struct tb_pending *p = tb_pending_new(nothing ? TB_PENDING_NOTHING : TB_PENDING_SEND, a->found->comm);
+    if (p == NULL)
+        return tb_win_raise_below(a->found, TB_ERR_MEMORY, a->call);
+    if (nothing)
+        tb_pending_set_done(p, true);
+    *a->request = tb_pending_handle(p);
+    *core = &p->core;
+    return MPI_SUCCESS;
+}
+
+/* ---- put and get ------------------------------------------------------------------------------------------------- */
+
+static int put(struct access *a)
+{
+    struct tb_request *core;
+    int code = check_window(a);
+    bool nobody = a->target.rank == MPI_PROC_NULL;
+    if (code == MPI_SUCCESS && !nobody)
+        code = check_sides(a);
+    if (code == MPI_SUCCESS)
+        code = request_make(a, nobody, &core);
+    if (code == MPI_SUCCESS && !nobody)
+        tb_access_put(a->found->window, &a->from, &a->to, core);
+    return code;
+}
+
+static int get(struct access *a)
+{
+    struct tb_request *core;
+    int code = check_window(a);
+    bool nobody = a->target.rank == MPI_PROC_NULL;
+    if (code == MPI_SUCCESS && !nobody)
+        code = check_sides(a);
+    if (code == MPI_SUCCESS)
+        code = request_make(a, nobody, &core);
+    if (code == MPI_SUCCESS && !nobody)
+        tb_access_get(a->found->window, &a->from, &a->to, core);
+    return code;
+}
+
+int tb_mpi_Put(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+               MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win)
+{
+    struct access a = {.call = "MPI_Put",
+                       .win = win,
+                       .win_at = 8,
+                       .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
+                       .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
+    return put(&a);
+}
+
+int tb_mpi_Rput(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+                MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win,
+                MPI_Request *request)
+{
+    struct access a = {.call = "MPI_Rput",
+                       .win = win,
+                       .win_at = 8,
+                       .asks = true,
+                       .request = request,
+                       .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
+                       .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
+    return put(&a);
+}
+
+int tb_mpi_Get(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+               MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win)
+{
+    struct access a = {.call = "MPI_Get",
+                       .win = win,
+                       .win_at = 8,
+                       .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
+                       .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
+    return get(&a);
+}
+
+int tb_mpi_Rget(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+                MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win,
+                MPI_Request *request)
+{
+    struct access a = {.call = "MPI_Rget",
+                       .win = win,
+                       .win_at = 8,
+                       .asks = true,
+                       .request = request,
+                       .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
+                       .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
+    return get(&a);
+}
+
+/* ---- what combines ----------------------------------------------------------------------------------------------- */
+
+static int accumulate(struct access *a)
+{
+    struct tb_request *core;
+    int code = check_window(a);
+    bool nobody = a->target.rank == MPI_PROC_NULL;
+    if (code == MPI_SUCCESS && !nobody)
+        code = check_sides(a);
+    if (code == MPI_SUCCESS && !nobody)
+        code = check_op(a);
+    if (code == MPI_SUCCESS)
+        code = request_make(a, nobody, &core);
+    if (code == MPI_SUCCESS && !nobody)
+        tb_access_accumulate(a->found->window, &a->from, &a->to, a->with, core);
+    return code;
+}
+
+static int fetch(struct access *a)
+{
+    struct tb_request *core;
+    int code = check_window(a);
+    bool nobody = a->target.rank == MPI_PROC_NULL;
+    if (a->op == MPI_NO_OP)
+        a->origin.name = NULL; /* nothing of it counts */
+    if (code == MPI_SUCCESS && !nobody)
+        code = check_sides(a);
+    if (code == MPI_SUCCESS && !nobody)
+        code = check_op(a);
+    if (code == MPI_SUCCESS)
+        code = request_make(a, nobody, &core);
+    if (code == MPI_SUCCESS && !nobody)
+        tb_access_fetch(a->found->window, &a->from, &a->into, &a->to, a->with, core);
+    return code;
+}
+
+int tb_mpi_Accumulate(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+                      MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
+                      MPI_Win win)
+{
+    struct access a = {.call = "MPI_Accumulate",
+                       .win = win,
+                       .win_at = 9,
+                       .op = op,
+                       .op_at = 8,
+                       .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
+                       .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
+    return accumulate(&a);
+}
+
+int tb_mpi_Raccumulate(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
+                       MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
+                       MPI_Win win, MPI_Request *request)
+{
+    struct access a = {.call = "MPI_Raccumulate",
+                       .win = win,
+                       .win_at = 9,
+                       .op = op,
+                       .op_at = 8,
+                       .asks = true,
+                       .request = request,
+                       .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
+                       .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
+    return accumulate(&a);
+}
+
+#define RESULT(a, c, t)                                                                                                \
+    {                                                                                                                  \
+        .name = "result", .address = (a), .count = (c), .datatype = (t), .address_at = 4, .count_at = 5,               \
+        .datatype_at = 6                                                                                               \
+    }
+
+int tb_mpi_Get_accumulate(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                          void *result_addr, MPI_Count result_count, MPI_Datatype result_datatype, int target_rank,
+                          MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
+                          MPI_Win win)
+{
+    struct access a = {.call = "MPI_Get_accumulate",
+                       .win = win,
+                       .win_at = 12,
+                       .op = op,
+                       .op_at = 11,
+                       .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
+                       .result = RESULT(result_addr, result_count, result_datatype),
+                       .target = TARGET(target_rank, target_disp, target_count, target_datatype, 7)};
+    return fetch(&a);
+}
+
+int tb_mpi_Rget_accumulate(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
+                           void *result_addr, MPI_Count result_count, MPI_Datatype result_datatype, int target_rank,
+                           MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
+                           MPI_Win win, MPI_Request *request)
+{
+    struct access a = {.call = "MPI_Rget_accumulate",
+                       .win = win,
+                       .win_at = 12,
+                       .op = op,
+                       .op_at = 11,
+                       .asks = true,
+                       .request = request,
+                       .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
+                       .result = RESULT(result_addr, result_count, result_datatype),
+                       .target = TARGET(target_rank, target_disp, target_count, target_datatype, 7)};
+    return fetch(&a);
+}
+
+/* ---- one item ---------------------------------------------------------------------------------------------------- */
+
+static int check_predefined(struct access *a, MPI_Datatype datatype, bool compares)
+{
+    const struct tb_type *type = tb_type_find(datatype);
+    if (type == NULL)
+        return MPI_SUCCESS; /* which is told with the other arguments */
+    bool right = type->basic != TB_BASIC_DERIVED;
+    if (right && compares)
+        right = type->basic == TB_BASIC_INT || type->basic == TB_BASIC_UINT || type->basic == TB_BASIC_LOGICAL ||
+                type->basic == TB_BASIC_BYTE;
+    if (right)
+        return MPI_SUCCESS;
+    return tb_win_raise_argument(a->found, MPI_ERR_TYPE, a->call, compares ? 4 : 3, "datatype",
+                                 compares ? "only integers, truth values and bytes can be compared"
+                                          : "it is not a predefined one");
+}
+
+int tb_mpi_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank,
+                        MPI_Aint target_disp, MPI_Op op, MPI_Win win)
+{
+    struct access a = {.call = "MPI_Fetch_and_op",
+                       .win = win,
+                       .win_at = 7,
+                       .op = op,
+                       .op_at = 6,
+                       .origin = {"origin", origin_addr, 1, datatype, 1, 0, 3},
+                       .result = {"result", result_addr, 1, datatype, 2, 0, 3},
+                       .target = {target_rank, target_disp, 1, datatype, 4, 5, 0, 3}};
+    int code = check_window(&a);
+    if (code == MPI_SUCCESS && target_rank != MPI_PROC_NULL)
+        code = check_predefined(&a, datatype, false);
+    return code == MPI_SUCCESS ? fetch(&a) : code;
+}
+
+int tb_mpi_Compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr, MPI_Datatype datatype,
+                            int target_rank, MPI_Aint target_disp, MPI_Win win)
+{
+    struct access a = {.call = "MPI_Compare_and_swap",
+                       .win = win,
+                       .win_at = 7,
+                       .origin = {"origin", origin_addr, 1, datatype, 1, 0, 4},
+                       .result = {"result", result_addr, 1, datatype, 3, 0, 4},
+                       .target = {target_rank, target_disp, 1, datatype, 5, 6, 0, 4}};
+    int code = check_window(&a);
+    if (code != MPI_SUCCESS || target_rank == MPI_PROC_NULL)
+        return code;
+    code = check_predefined(&a, datatype, true);
+    if (code == MPI_SUCCESS)
+        code = check_sides(&a);
+    if (code == MPI_SUCCESS && compare_addr == NULL)
+        code = tb_win_raise_null(a.found, a.call, 2, "compare_addr");
+    if (code == MPI_SUCCESS)
+        tb_access_compare(a.found->window, origin_addr, compare_addr, result_addr, &a.to);
+    return code;
+}
