@@ -36,6 +36,9 @@ struct tb_window_near {
      * that window; others: that process is going. `from` and `into` have `length` bytes left. */
     int (*write)(void *context, uint32_t rank, uint64_t at, struct tb_spans *from, uint64_t length);
     int (*read)(void *context, uint32_t rank, uint64_t at, struct tb_spans *into, uint64_t length);
+    /* Of a dynamic window: this process has attached memory, or detached it. */
+    void (*attach)(void *context, uint64_t from, uint64_t to);
+    void (*detach)(void *context, uint64_t from);
     /* Between these nobody else combines data (accumulates) with that of `rank`. A process that serves frames of others
      * calls them with its own rank, and so does one whose accesses go to itself. */
     void (*enter)(void *context, uint32_t rank);

@@ -33,7 +33,8 @@ struct member {
     uint8_t copies;      /* whether its memory can be read and written from here */
     struct tb_window_line *line;
     struct tb_host_lock lock;
-    char *memory; /* NULL: it is not to be had here */
+    struct tb_host_regions *regions; /* of a dynamic window */
+    char *memory;                    /* NULL: it is not to be had here */
 };
 
 struct tb_window_host {
@@ -163,6 +164,10 @@ static bool lay_out(struct tb_window_host *h, uint32_t first, uint32_t count, ui
         h->members[i].lock.waiting = (_Atomic uint64_t *)(uintptr_t)at;
         at += tickets * sizeof(uint64_t);
     }
+    for (uint32_t i = first; i < first + count && h->config.dynamic; i++) {
+        h->members[i].regions = (struct tb_host_regions *)(uintptr_t)at;
+        at += sizeof(struct tb_host_regions);
+    }
     if (!add_up(&at, 0, alignment))
         return false;
     for (uint32_t i = first; i < first + count && h->config.allocates; i++) {
@@ -208,11 +213,13 @@ static void stand(struct tb_window_host *h, uint32_t first, uint32_t count)
         m->line = (struct tb_window_line *)(void *)(h->mapping + (uintptr_t)m->line);
         m->lock.words = &m->line->lock;
         m->lock.waiting = (_Atomic uint64_t *)(void *)(h->mapping + (uintptr_t)m->lock.waiting);
+        if (h->config.dynamic)
+            m->regions = (struct tb_host_regions *)(void *)(h->mapping + (uintptr_t)m->regions);
         if (h->config.allocates)
             m->memory = h->mapping + (uintptr_t)m->memory;
     }
     struct member *own = &h->members[h->mine];
-    if (!h->config.allocates)
+    if (!h->config.allocates && !h->config.dynamic)
         own->memory = (char *)(uintptr_t)own->base;
     atomic_store_explicit(&own->line->entered, 1, memory_order_release);
 }
@@ -318,7 +325,7 @@ static void *near_map(void *context, uint32_t rank, uint64_t at, uint64_t length
 static bool may_copy(const struct tb_window_host *h, struct member *m)
 {
     if (m->copies == COPIES_UNKNOWN) {
-        bool may = h->config.copies && tb_cross_memory_is_allowed() &&
+        bool may = tb_cross_memory_is_allowed() &&
                    tb_cross_memory_verify((pid_t)m->process, m->token_address, m->token) == TB_OK;
         m->copies = may ? COPIES_YES : COPIES_NO;
     }
@@ -332,6 +339,8 @@ static int find_way(const struct tb_window_host *h, uint32_t rank, uint64_t at, 
     *member = m;
     if (m == NULL || (m->memory == NULL && !may_copy(h, m)))
         return TB_AGAIN;
+    if (h->config.dynamic) /* the target may know more */
+        return tb_host_regions_have(m->regions, at, length) ? TB_OK : TB_AGAIN;
     if (!is_inside(m, at, length))
         return tb_error(TB_ERR_ARGUMENT,
                         "%llu bytes from byte %llu on are not in the window of rank %u, which has %llu",
@@ -380,6 +389,18 @@ static int near_read(void *context, uint32_t rank, uint64_t at, struct tb_spans 
     }
     tb_spans_scatter(into, m->memory + at, length);
     return TB_OK;
+}
+
+static void near_attach(void *context, uint64_t from, uint64_t to)
+{
+    const struct tb_window_host *h = context;
+    tb_host_regions_add(h->members[h->mine].regions, from, to);
+}
+
+static void near_detach(void *context, uint64_t from)
+{
+    const struct tb_window_host *h = context;
+    tb_host_regions_remove(h->members[h->mine].regions, from);
 }
 
 /* ---- combining --------------------------------------------------------------------------------------------------- */
@@ -437,6 +458,8 @@ static uint32_t near_unlock(void *context, uint32_t rank, bool exclusive)
 const struct tb_window_near tb_window_host_near = {.map = near_map,
                                                    .write = near_write,
                                                    .read = near_read,
+                                                   .attach = near_attach,
+                                                   .detach = near_detach,
                                                    .enter = near_enter,
                                                    .leave = near_leave,
                                                    .queue = near_queue,

@@ -11,6 +11,7 @@
 #define TB_ENGINE_WINDOW_HOST_H
 
 #include "engine/host_lock.h"
+#include "engine/host_regions.h"
 
 struct tb_engine;
 struct tb_window_host;
@@ -42,7 +43,7 @@ struct tb_window_host_config {
     bool allocates;     /* each rank's memory is part of it */
     bool contiguous;    /* and that of one rank begins where that of the one before ends; else on a page of its own, */
     uint64_t alignment; /* or an address that can be divided by so much: a power of two up to 1 GiB, or 0 */
-    bool copies;        /* memory that the program has brought along may be copied from process to process */
+    bool dynamic;       /* memory is attached and detached, and each rank tells what it has */
     bool whole;         /* everybody's is needed: it is an error to have less */
 };
 

@@ -33,6 +33,8 @@ int tb_window_attach(struct tb_window *window, void *base, uint64_t size)
         memmove(&w->regions[n + 1], &w->regions[n], (w->region_count - n) * sizeof *w->regions);
         w->regions[n] = (struct tb_window_region){from, from + size};
         w->region_count++;
+        if (w->near != NULL && w->near->attach != NULL)
+            w->near->attach(w->near_context, from, from + size);
     }
     tb_engine_unlock(w->engine);
     return error;
@@ -44,6 +46,8 @@ int tb_window_detach(struct tb_window *window, const void *base)
     tb_engine_lock(w->engine);
     uint32_t n = tb_window_regions_up_to(w, (uintptr_t)base);
     bool found = n > 0 && w->regions[n - 1].from == (uintptr_t)base;
+    if (found && w->near != NULL && w->near->detach != NULL)
+        w->near->detach(w->near_context, (uintptr_t)base);
     if (found) {
         memmove(&w->regions[n - 1], &w->regions[n], (w->region_count - n) * sizeof *w->regions);
         w->region_count--;

@@ -100,7 +100,7 @@ static int open_host(const struct making *m, struct tb_win *w, const struct tb_c
         .allocates = shared || m->flavor == MPI_WIN_FLAVOR_ALLOCATE,
         .contiguous = shared && !w->hints.noncontig,
         .alignment = w->hints.alignment,
-        .copies = m->flavor == MPI_WIN_FLAVOR_CREATE,
+        .dynamic = m->flavor == MPI_WIN_FLAVOR_DYNAMIC,
         .whole = shared,
     };
     if (!shared && !tb_window_host_is_wanted(tb_self.engine)) {

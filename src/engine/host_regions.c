@@ -1,0 +1,64 @@
+#include "engine/host_regions.h"
+
+static void change_begin(struct tb_host_regions *t)
+{
+    atomic_fetch_add_explicit(&t->changes, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release); /* what follows is not seen before it */
+}
+
+static void change_end(struct tb_host_regions *t)
+{
+    atomic_fetch_add_explicit(&t->changes, 1, memory_order_release);
+}
+
+static void region_set(struct tb_host_regions *t, uint64_t i, uint64_t from, uint64_t to)
+{
+    atomic_store_explicit(&t->regions[i].from, from, memory_order_relaxed);
+    atomic_store_explicit(&t->regions[i].to, to, memory_order_relaxed);
+}
+
+void tb_host_regions_add(struct tb_host_regions *table, uint64_t from, uint64_t to)
+{
+    uint64_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
+    if (count == TB_HOST_REGIONS)
+        return;
+    change_begin(table);
+    region_set(table, count, from, to);
+    atomic_store_explicit(&table->count, count + 1, memory_order_relaxed);
+    change_end(table);
+}
+
+void tb_host_regions_remove(struct tb_host_regions *table, uint64_t from)
+{
+    uint64_t count = atomic_load_explicit(&table->count, memory_order_relaxed), i = 0;
+    while (i < count && atomic_load_explicit(&table->regions[i].from, memory_order_relaxed) != from)
+        i++;
+    if (i == count)
+        return;
+    change_begin(table);
+    region_set(table, i, atomic_load_explicit(&table->regions[count - 1].from, memory_order_relaxed),
+               atomic_load_explicit(&table->regions[count - 1].to, memory_order_relaxed));
+    atomic_store_explicit(&table->count, count - 1, memory_order_relaxed);
+    change_end(table);
+}
+
+/* Others write it, so its count is not believed. */
+static bool find(const struct tb_host_regions *t, uint64_t at, uint64_t length)
+{
+    uint64_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
+    for (uint64_t i = 0; i < count && i < TB_HOST_REGIONS; i++) {
+        uint64_t from = atomic_load_explicit(&t->regions[i].from, memory_order_relaxed);
+        uint64_t to = atomic_load_explicit(&t->regions[i].to, memory_order_relaxed);
+        if (at >= from && at <= to && length <= to - at)
+            return true;
+    }
+    return false;
+}
+
+bool tb_host_regions_have(const struct tb_host_regions *table, uint64_t at, uint64_t length)
+{
+    uint64_t before = atomic_load_explicit(&table->changes, memory_order_acquire);
+    bool found = before % 2 == 0 && find(table, at, length);
+    atomic_thread_fence(memory_order_acquire);
+    return found && atomic_load_explicit(&table->changes, memory_order_relaxed) == before;
+}
