@@ -7,7 +7,6 @@
 
 #include "mpi/comm.h"
 #include "mpi/binding_decls.h"
-#include "mpi/win.h"
 
 #define KEYVAL_FIRST 4096
 #define KEYVAL_LIMIT 4096u
@@ -98,8 +97,10 @@ static int keyval_create(const char *call, struct tb_keyval *key, int *keyval)
 /* With the error handler of the object; NULL: of the process. */
 static int bearer_raise(const struct tb_bearer *bearer, int code)
 {
-    if (bearer != NULL && bearer->win != NULL)
-        return tb_win_raise_code(bearer->win, code);
+    if (bearer != NULL && bearer->errhandler != NULL) {
+        MPI_Win win = bearer->handle;
+        return tb_raise_to(bearer->errhandler, &win, code);
+    }
     return tb_raise_code(bearer != NULL ? bearer->comm : NULL, code);
 }
 

@@ -10,7 +10,7 @@
 enum tb_bearer_kind { TB_BEARER_COMM, TB_BEARER_TYPE, TB_BEARER_WIN };
 
 struct tb_attribute;
-struct tb_win;
+struct tb_errhandler;
 
 struct tb_attributes {
     struct tb_attribute *newest;
@@ -21,9 +21,8 @@ struct tb_bearer {
     enum tb_bearer_kind kind;
     void *handle; /* MPI_Comm, MPI_Datatype or MPI_Win, as the program's functions get it */
     struct tb_attributes *attributes;
-    struct tb_comm *comm; /* whose error handler gets what goes wrong, if it is not the window's; NULL: that of the
-                           * process */
-    struct tb_win *win;   /* if it is one; else NULL */
+    struct tb_comm *comm;             /* whose error handler gets what goes wrong; NULL: that of the process, or */
+    struct tb_errhandler *errhandler; /* that of a window; else NULL */
 };
 
 /* The calls MPI_X_set_attr, get_attr and delete_attr for an object that exists, with the standard's arguments. They

@@ -31,13 +31,13 @@ struct tb_win_part {
 
 /* In which epochs this rank is (win_check.h). */
 struct tb_win_epochs {
-    bool fenced;             /* since a fence its ranks may be accessed, */
-    bool used;               /* and one was */
-    bool posted;             /* the ranks of a group may access this one's memory */
-    bool started;            /* this rank may access that of a group: */
-    bool locked_all;         /* or of all, and */
-    bool unchecked;          /* without asking for their locks */
-    uint32_t locked;         /* or of so many, one by one */
+    bool fenced;     /* since a fence its ranks may be accessed, */
+    bool used;       /* and one was */
+    bool posted;     /* the ranks of a group may access this one's memory */
+    bool started;    /* this rank may access that of a group: */
+    bool locked_all; /* or of all, and */
+    bool unchecked;  /* without asking for their locks */
+    uint32_t locked; /* or of so many, one by one */
     uint32_t group_size;
     uint32_t *group; /* those that were started, or NULL */
     uint8_t *ranks;  /* bits TB_EPOCH_ of each rank; NULL: none was ever needed */
@@ -90,8 +90,7 @@ const char *tb_win_name(const struct tb_win *win);
 
 static inline struct tb_bearer tb_win_bearer(struct tb_win *win)
 {
-    return (struct tb_bearer){
-        .kind = TB_BEARER_WIN, .handle = tb_win_handle(win), .attributes = &win->attributes, .win = win};
+    return (struct tb_bearer){TB_BEARER_WIN, tb_win_handle(win), &win->attributes, NULL, win->errhandler};
 }
 
 #endif

@@ -368,6 +368,38 @@ static int call_persistent(void)
     return code;
 }
 
+/* A window that a call has made: all ranks have it, or none. */
+static int used_win(int code, MPI_Win *made)
+{
+    countdown = 0;
+    int good = code == MPI_SUCCESS, have = -1;
+    CHECK_CLASS(MPI_Allreduce(&good, &have, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_SUCCESS);
+    CHECK(have == 0 || have == test_size, "%d of %d ranks have it", have, test_size);
+    return have == test_size ? MPI_Win_free(made) : code;
+}
+
+static int call_win_create(void)
+{
+    MPI_Win made = MPI_WIN_NULL;
+    int code = MPI_Win_create(data, sizeof data, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &made);
+    return used_win(code, &made);
+}
+
+static int call_win_allocate(void)
+{
+    MPI_Win made = MPI_WIN_NULL;
+    int *base = NULL;
+    int code = MPI_Win_allocate(1000, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &made);
+    return used_win(code, &made);
+}
+
+static int call_win_dynamic(void)
+{
+    MPI_Win made = MPI_WIN_NULL;
+    int code = MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &made);
+    return used_win(code, &made);
+}
+
 static const struct row {
     const char *name;
     int (*call)(void);
@@ -394,6 +426,9 @@ static const struct row {
     {"MPI_Comm_idup (inter)", call_inter_idup, true},
     {"MPI_Comm_split (inter)", call_inter_split, true},
     {"MPI_Comm_create (inter)", call_inter_create, true},
+    {"MPI_Win_create", call_win_create, true},
+    {"MPI_Win_allocate", call_win_allocate, true},
+    {"MPI_Win_create_dynamic", call_win_dynamic, true},
     {"MPI_Allreduce", call_allreduce, true},
     {"MPI_Alltoallv", call_alltoallv, true},
     {"MPI_Igather", call_igather, true},
