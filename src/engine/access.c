@@ -270,8 +270,10 @@ static int access_begin(struct tb_access_walk *k, struct tb_request *request)
         return TB_ERR_MEMORY;
     if (p->error != TB_OK)
         return tb_peer_error(p);
-    bool free_to_go = may_access(r);
-    int rc = free_to_go ? tb_access_direct(k) : TB_AGAIN;
+    /* What combines must not overtake what went by frames. */
+    bool ordered = k->kind == TB_KIND_ACCUMULATE || k->kind == TB_KIND_COMPARE;
+    bool free_to_go = may_access(r), overtakes = ordered && (r->open > 0 || r->confirmed < r->sent);
+    int rc = free_to_go && !overtakes ? tb_access_direct(k) : TB_AGAIN;
     if (rc != TB_AGAIN)
         return rc;
     if (p->endpoint == NULL && (rc = tb_peer_reach(p)) != TB_OK) {

@@ -130,6 +130,63 @@ static int copy_across(const struct tb_access_walk *k)
     return TB_OK;
 }
 
+/* A piece of what is combined, which lies side by side in another process. */
+static int piece_across(const struct tb_access_walk *k, uint64_t at, uint64_t bytes, const char *in, char *old)
+{
+    const struct tb_window *w = k->rank->window;
+    uint32_t rank = tb_window_number(k->rank);
+    _Alignas(16) char piece[CHUNK];
+    struct tb_spans spans = tb_spans_of(piece, bytes);
+    tb_window_enter(w, rank);
+    int rc = w->near->read(w->near_context, rank, at, &spans, bytes);
+    if (rc == TB_OK && k->kind == TB_KIND_COMPARE) {
+        memcpy(old, piece, bytes);
+        memcpy(piece, memcmp(piece, k->compare, bytes) == 0 ? in : old, bytes);
+    } else if (rc == TB_OK) {
+        tb_items_combine(k->element, k->op, in, old, piece, bytes / (uint64_t)k->element->extent);
+    }
+    spans = tb_spans_of(piece, bytes);
+    if (rc == TB_OK && (k->op == NULL || k->op->code != TB_OP_NO_OP))
+        rc = w->near->write(w->near_context, rank, at, &spans, bytes);
+    tb_window_leave(w, rank);
+    return rc;
+}
+
+/* Whether there is a way: nothing is changed before that is known, since what was combined cannot be again. */
+static int combine_way(const struct tb_access_walk *k)
+{
+    const struct tb_window *w = k->rank->window;
+    char look[CHUNK];
+    struct tb_spans there;
+    if (w->near->read == NULL || w->near->write == NULL || tb_element_has_gaps(k->element))
+        return TB_AGAIN;
+    tb_buffer_spans(&k->target, 0, k->total, &there);
+    uint64_t n = least(there.length, k->element->size);
+    struct tb_spans here = tb_spans_of(look, n);
+    return w->near->read(w->near_context, tb_window_number(k->rank), (uintptr_t)there.base, &here, n);
+}
+
+static int combine_across(const struct tb_access_walk *k)
+{
+    char in[CHUNK], old[CHUNK];
+    int rc = combine_way(k);
+    struct tb_spans there;
+    tb_buffer_spans(&k->target, 0, k->total, &there);
+    for (uint64_t done = 0; done < k->total && rc == TB_OK;) {
+        uint64_t n = least(there.length, CHUNK - CHUNK % k->element->size);
+        if (k->op == NULL || k->op->code != TB_OP_NO_OP)
+            tb_part_gather(&(struct tb_part){&k->origin, 0, k->total}, done, n, in);
+        rc = piece_across(k, (uintptr_t)there.base, n, in, k->answered ? old : NULL);
+        if (rc == TB_OK && k->answered)
+            tb_part_scatter(&(struct tb_part){&k->result, 0, k->total}, done, n, old);
+        if (rc == TB_AGAIN && done > 0)
+            rc = tb_error(TB_ERR_PEER, "the memory of rank %u can no longer be written", tb_window_number(k->rank));
+        tb_spans_skip(&there, n);
+        done += n;
+    }
+    return rc;
+}
+
 int tb_access_direct(const struct tb_access_walk *k)
 {
     const struct tb_window *w = k->rank->window;
@@ -137,8 +194,8 @@ int tb_access_direct(const struct tb_access_walk *k)
     if (!k->rank->peer->self && (w->near == NULL || !k->rank->peer->local))
         return TB_AGAIN;
     int rc = target_here(k, &here);
-    if (rc == TB_AGAIN && (k->kind == TB_KIND_PUT || k->kind == TB_KIND_GET))
-        return copy_across(k);
+    if (rc == TB_AGAIN)
+        return k->kind == TB_KIND_PUT || k->kind == TB_KIND_GET ? copy_across(k) : combine_across(k);
     if (rc != TB_OK)
         return rc;
     switch (k->kind) {

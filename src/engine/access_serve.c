@@ -225,7 +225,11 @@ static void to_origin(struct tb_window_rank *r, const struct tb_message *m)
             r->confirmed = m->length;
         return;
     case TB_KIND_LOCKED:
-        if (r->locking == TB_LOCK_NONE)
+        if (m->length == 1) { /* a lock in memory: it is worth looking again */
+            tb_lock_queue_look(&r->window->lock);
+            return;
+        }
+        if (r->queued || r->locking == TB_LOCK_NONE)
             return;
         r->locked = r->locking;
         r->locking = TB_LOCK_NONE;

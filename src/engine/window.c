@@ -86,6 +86,28 @@ void tb_window_tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match,
         tb_peer_answer(p, &m);
 }
 
+static void wake(struct tb_window *w, uint32_t rank)
+{
+    if (rank != TB_ANY_RANK)
+        tb_window_tell(&w->ranks[rank], TB_KIND_LOCKED, 0, 1);
+}
+
+bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive)
+{
+    struct tb_window *w = r->window;
+    uint32_t next;
+    if (!w->near->turn(w->near_context, tb_window_number(r), ticket, exclusive, &next))
+        return false;
+    wake(w, next);
+    return true;
+}
+
+void tb_window_give_way(struct tb_window_rank *r, bool exclusive)
+{
+    struct tb_window *w = r->window;
+    wake(w, w->near->unlock(w->near_context, tb_window_number(r), exclusive));
+}
+
 void tb_window_settle(struct tb_window_rank *r)
 {
     struct tb_window *w = r->window;

@@ -10,7 +10,7 @@
  * What a target refuses (outside of its memory) it says at once (REFUSED); the origin's next synchronisation with it
  * fails then, and goes on.
  *
- * Locks are queued at their target (window_lock.h). Posting tells each origin so, completing tells each target how many
+ * Locks are queued at their target (window_lock.h), or in memory that ranks of a host share. Posting tells each origin so, completing tells each target how many
  * frames it has to have applied.
  *
  * All functions take the engine's lock. Those that wait make progress meanwhile; `call` is the MPI call in which they
@@ -63,15 +63,15 @@ struct tb_window_config {
     /* Whether others may ask for a lock, or do anything while this process computes; a standby watches then, if some of
      * them are on other hosts. */
     bool passive;
-    const struct tb_window_near *near; /* NULL: everything goes by frames */
+    /* NULL: everything goes by frames. Frames of others may come at once, and what concerns this process's own rank is
+     * used from then on; what leads to other ranks not before this process accesses them. */
+    const struct tb_window_near *near;
     void *near_context;
 };
 
 int tb_window_open(struct tb_engine *engine, const struct tb_window_config *config, struct tb_window **window);
 /* After everybody's accesses have ended, and been heard to have: behind a barrier. */
 void tb_window_close(struct tb_window *window);
-/* For a window that was opened without: ways inside the host are known by now. Before its first access. */
-void tb_window_set_near(struct tb_window *window, const struct tb_window_near *near, void *context);
 
 /* Memory of a dynamic window. TB_ERR_ARGUMENT: it overlaps with what is attached; nothing begins there. */
 int tb_window_attach(struct tb_window *window, void *base, uint64_t size);

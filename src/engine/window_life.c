@@ -63,6 +63,38 @@ static void lock_granted(void *context, struct tb_lock_seat *seat)
     tb_window_tell(TB_CONTAINER(seat, struct tb_window_rank, seat), TB_KIND_LOCKED, 0, 0);
 }
 
+static int gate_queue(void *context, uint32_t *ticket)
+{
+    const struct tb_window *w = context;
+    return w->near->queue(w->near_context, w->channel->rank, ticket);
+}
+
+static bool gate_turn(void *context, uint32_t ticket, bool exclusive)
+{
+    struct tb_window *w = context;
+    return tb_window_turn(&w->ranks[w->channel->rank], ticket, exclusive);
+}
+
+static void gate_unlock(void *context, bool exclusive)
+{
+    struct tb_window *w = context;
+    tb_window_give_way(&w->ranks[w->channel->rank], exclusive);
+}
+
+/* Whoever makes way tells this process so, by a frame, and that must be heard while it computes. */
+static void gate_wait(void *context, bool waits)
+{
+    const struct tb_window *w = context;
+    if (!w->watched)
+        return;
+    if (!waits)
+        tb_engine_unwatch(w->engine, TB_STANDBY_HOST);
+    else if (tb_engine_watch(w->engine, TB_STANDBY_HOST) != TB_OK)
+        tb_log(TB_LOG_INFO, "engine", "a lock may be late: %s", tb_error_story());
+}
+
+static const struct tb_lock_gate lock_gate = {gate_queue, gate_turn, gate_unlock, gate_wait};
+
 static bool has_members_elsewhere(const struct tb_window *w)
 {
     const struct tb_engine_config *c = &w->engine->config;
@@ -99,6 +131,8 @@ int tb_window_open(struct tb_engine *engine, const struct tb_window_config *conf
                             .near_context = config->near_context};
     tb_list_init(&w->busy);
     tb_lock_queue_open(&w->lock, lock_granted, w);
+    if (w->near != NULL && w->near->queue != NULL)
+        w->lock.gate = &lock_gate;
     for (uint32_t rank = 0; rank < size; rank++) {
         struct tb_window_rank *r = &w->ranks[rank];
         r->window = w;
@@ -138,12 +172,4 @@ void tb_window_close(struct tb_window *window)
     tb_engine_unlock(e);
     free(w->regions);
     free(w);
-}
-
-void tb_window_set_near(struct tb_window *window, const struct tb_window_near *near, void *context)
-{
-    tb_engine_lock(window->engine);
-    window->near_context = context;
-    window->near = near;
-    tb_engine_unlock(window->engine);
 }

@@ -13,20 +13,46 @@ void tb_lock_seat_open(struct tb_lock_seat *seat)
     tb_list_init(&seat->queue);
 }
 
-/* Whoever is first gets it, as long as that is possible. */
+/* Whether the gate lets the first one through. */
+static bool gate_passes(struct tb_lock_queue *lock, bool exclusive)
+{
+    if (lock->gate == NULL)
+        return true;
+    if (!lock->ticketed)
+        lock->gate->queue(lock->context, &lock->ticket);
+    lock->ticketed = true;
+    bool passes = lock->gate->turn(lock->context, lock->ticket, exclusive);
+    if (passes == lock->waits)
+        lock->gate->wait(lock->context, !passes);
+    lock->waits = !passes;
+    lock->ticketed = !passes;
+    return passes;
+}
+
+/* Whoever is first gets it, as long as that is possible. A gate knows of those who share it, these here too, and one
+ * that wants all of it takes its place there while they do. */
 static void lock_grant(struct tb_lock_queue *lock)
 {
     while (!lock->exclusive && !tb_list_empty(&lock->queue)) {
         struct tb_lock_seat *seat = TB_CONTAINER(lock->queue.next, struct tb_lock_seat, queue);
-        if (seat->wants == TB_LOCK_EXCLUSIVE && lock->sharers > 0)
+        bool exclusive = seat->wants == TB_LOCK_EXCLUSIVE;
+        if (lock->gate != NULL ? !gate_passes(lock, exclusive) : exclusive && lock->sharers > 0)
             return;
         tb_list_remove(&seat->queue);
         seat->holds = seat->wants;
         seat->wants = TB_LOCK_NONE;
-        lock->exclusive = seat->holds == TB_LOCK_EXCLUSIVE;
-        lock->sharers += seat->holds == TB_LOCK_SHARED;
+        lock->exclusive = exclusive;
+        lock->sharers += !exclusive;
         lock->grant(lock->context, seat);
     }
+}
+
+void tb_lock_queue_look(struct tb_lock_queue *lock)
+{
+    /* Those for whom the place was taken have gone: whoever is behind it must not wait for them. */
+    if (lock->waits && tb_list_empty(&lock->queue) && gate_passes(lock, false))
+        lock->gate->unlock(lock->context, false);
+    lock_grant(lock);
 }
 
 bool tb_lock_queue_ask(struct tb_lock_queue *lock, struct tb_lock_seat *seat, enum tb_lock_mode mode)
@@ -41,13 +67,16 @@ bool tb_lock_queue_ask(struct tb_lock_queue *lock, struct tb_lock_seat *seat, en
 
 bool tb_lock_queue_release(struct tb_lock_queue *lock, struct tb_lock_seat *seat)
 {
-    if (seat->wants == TB_LOCK_NONE && seat->holds == TB_LOCK_NONE)
+    enum tb_lock_mode held = (enum tb_lock_mode)seat->holds;
+    if (seat->wants == TB_LOCK_NONE && held == TB_LOCK_NONE)
         return false;
     tb_list_remove(&seat->queue);
-    if (seat->holds == TB_LOCK_EXCLUSIVE)
-        lock->exclusive = false;
-    lock->sharers -= seat->holds == TB_LOCK_SHARED;
     seat->wants = seat->holds = TB_LOCK_NONE;
-    lock_grant(lock);
+    if (held == TB_LOCK_EXCLUSIVE)
+        lock->exclusive = false;
+    lock->sharers -= held == TB_LOCK_SHARED;
+    if (held != TB_LOCK_NONE && lock->gate != NULL)
+        lock->gate->unlock(lock->context, held == TB_LOCK_EXCLUSIVE);
+    tb_lock_queue_look(lock);
     return true;
 }

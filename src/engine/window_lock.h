@@ -1,6 +1,7 @@
 /* The lock of one rank's window, kept at that rank: shared by many or held by one, granted in the order in which it was
  * asked for. A shared one does not pass an exclusive one that waits, so nobody waits for ever behind those who come
- * later. Whoever asks is known by a struct tb_lock_seat, one for each rank. Pure: grants are told by a callback.
+ * later. Whoever asks is known by a struct tb_lock_seat, one for each rank. Pure: grants are told by a
+ * callback.
  * Touched with the engine locked. */
 #ifndef TB_ENGINE_WINDOW_LOCK_H
 #define TB_ENGINE_WINDOW_LOCK_H
@@ -13,10 +14,22 @@ struct tb_lock_seat {
     uint8_t wants, holds; /* enum tb_lock_mode */
 };
 
+/* Another lock behind it, in memory that processes of the host share: who is first in the queue takes a place in that
+ * one. */
+struct tb_lock_gate {
+    int (*queue)(void *context, uint32_t *ticket); /* TB_OK, always */
+    bool (*turn)(void *context, uint32_t ticket, bool exclusive);
+    void (*unlock)(void *context, bool exclusive);
+    void (*wait)(void *context, bool waits); /* it has not got its turn, and tb_lock_queue_look is to be called; or has */
+};
+
 struct tb_lock_queue {
     uint32_t sharers;
     bool exclusive;
     struct tb_list queue;
+    const struct tb_lock_gate *gate; /* NULL: there is none */
+    bool ticketed, waits;            /* there is a ticket, and it waits */
+    uint32_t ticket;
     void (*grant)(void *context, struct tb_lock_seat *seat); /* its holder is to be told; must not change the lock */
     void *context;
 };
@@ -26,6 +39,8 @@ void tb_lock_queue_open(struct tb_lock_queue *lock, void (*grant)(void *context,
 void tb_lock_seat_open(struct tb_lock_seat *seat);
 /* False: it has asked already, or holds it. */
 bool tb_lock_queue_ask(struct tb_lock_queue *lock, struct tb_lock_seat *seat, enum tb_lock_mode mode);
+/* The gate may be open. */
+void tb_lock_queue_look(struct tb_lock_queue *lock);
 /* Gives it back, or no longer waits for it. False: it did neither. */
 bool tb_lock_queue_release(struct tb_lock_queue *lock, struct tb_lock_seat *seat);
 

@@ -23,6 +23,8 @@ struct tb_window_rank {
     uint32_t posts;                  /* POSTs of it that no start has used */
     uint8_t locked;                  /* enum tb_lock_mode: what is held, ... */
     uint8_t locking;                 /* ... and what was asked for */
+    bool queued, near; /* a ticket waits for its turn; what is held is the lock in memory */
+    uint32_t ticket;
     int error;                       /* that the next synchronisation tells: it has refused something */
 
     /* As an origin of accesses to this process. */
@@ -85,6 +87,10 @@ void tb_window_tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match,
 uint32_t tb_window_regions_up_to(const struct tb_window *w, uint64_t address);
 /* Where memory of this process's window is; NULL: not all of it is there. For tb_run_find. */
 void *tb_window_memory(void *window, uint64_t at, uint64_t bytes);
+/* The lock of a rank of this host, in memory: whether it is the turn of a ticket, and giving it back. Whoever is next is
+ * told. */
+bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive);
+void tb_window_give_way(struct tb_window_rank *r, bool exclusive);
 /* One frame of it was applied, or something that depends on how many were has come. */
 void tb_window_settle(struct tb_window_rank *r);
 

@@ -141,10 +141,26 @@ int tb_window_flush(struct tb_window *window, uint32_t rank, const char *call)
 
 static bool lock_ready(void *context)
 {
-    const struct tb_window_rank *r = context;
+    struct tb_window_rank *r = context;
+    if (r->queued && tb_window_turn(r, r->ticket, r->locking == TB_LOCK_EXCLUSIVE)) {
+        r->queued = false;
+        r->near = true;
+        r->locked = r->locking;
+        r->locking = TB_LOCK_NONE;
+    }
     return r->locking == TB_LOCK_NONE || rank_is_gone(r);
 }
 
+/* Takes a place in the queue for the lock, if that is in memory here. */
+static bool rank_queue(struct tb_window_rank *r)
+{
+    const struct tb_window *w = r->window;
+    r->queued = w->near != NULL && w->near->queue != NULL &&
+                w->near->queue(w->near_context, tb_window_number(r), &r->ticket) == TB_OK;
+    return r->queued;
+}
+
+/* Asks for it, and waits. */
 static int rank_lock(struct tb_window_rank *r, enum tb_lock_mode mode, const char *call)
 {
     struct tb_engine *e = r->window->engine;
@@ -152,7 +168,8 @@ static int rank_lock(struct tb_window_rank *r, enum tb_lock_mode mode, const cha
     int error = tb_window_peer(r) == NULL ? TB_ERR_MEMORY : rank_is_gone(r) ? gone(r) : TB_OK;
     if (error == TB_OK) {
         r->locking = (uint8_t)mode;
-        tb_window_tell(r, TB_KIND_LOCK, 0, mode);
+        if (!r->queued && !rank_queue(r))
+            tb_window_tell(r, TB_KIND_LOCK, 0, mode);
     }
     tb_engine_unlock(e);
     if (error != TB_OK)
@@ -171,12 +188,24 @@ int tb_window_lock(struct tb_window *window, uint32_t rank, bool exclusive, cons
     return rank_lock(&window->ranks[rank], exclusive ? TB_LOCK_EXCLUSIVE : TB_LOCK_SHARED, call);
 }
 
-/* Of ranks that nothing is done with the lock is not needed; but its own memory this process accesses without a call.
- */
+/* The lock of a rank of another host is not needed until something is done with it. Memory of this host may be accessed
+ * without a call. */
 int tb_window_lock_all(struct tb_window *window, const char *call)
 {
-    int error = rank_lock(&window->ranks[window->channel->rank], TB_LOCK_SHARED, call);
-    window->locked_all = error == TB_OK;
+    struct tb_window *w = window;
+    int error = TB_OK;
+    for (uint32_t rank = 0; rank < w->channel->size && error == TB_OK; rank++) {
+        struct tb_window_rank *r = &w->ranks[rank];
+        tb_engine_lock(w->engine);
+        bool here = rank == w->channel->rank || rank_queue(r);
+        tb_engine_unlock(w->engine);
+        if (here)
+            error = rank_lock(r, TB_LOCK_SHARED, call);
+    }
+    if (error == TB_OK)
+        w->locked_all = true;
+    else
+        tb_window_unlock_all(w, call); /* those that it has */
     return error;
 }
 
@@ -186,6 +215,13 @@ static bool unlock_ready(void *context)
     struct tb_window_rank *r = context;
     if (r->open > 0 || (r->locking != TB_LOCK_NONE && !rank_is_gone(r)))
         return false;
+    if (r->locked != TB_LOCK_NONE && r->near) {
+        if (!rank_is_done(r)) /* some accesses may have gone by frames */
+            return false;
+        tb_window_give_way(r, r->locked == TB_LOCK_EXCLUSIVE);
+        r->near = false;
+        r->locked = TB_LOCK_NONE;
+    }
     if (r->locked != TB_LOCK_NONE) {
         r->locked = TB_LOCK_NONE;
         r->asked = r->sent;

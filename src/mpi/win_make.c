@@ -167,6 +167,8 @@ static int enter(struct tb_win *w, const struct tb_window_offer *offers)
         .size = (uint64_t)w->size,
         .dynamic = w->flavor == MPI_WIN_FLAVOR_DYNAMIC,
         .passive = !w->hints.no_locks && w->hints.standby,
+        .near = &tb_window_host_near,
+        .near_context = w->host,
     };
     return tb_window_open(tb_self.engine, &config, &w->window);
 }
@@ -183,7 +185,6 @@ static int complete(struct tb_win *w, struct tb_window_offer *offers)
     if (error < 0)
         return error;
     tb_window_host_settle(w->host);
-    tb_window_set_near(w->window, &tb_window_host_near, w->host);
     return TB_OK;
 }
 

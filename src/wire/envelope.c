@@ -147,6 +147,8 @@ static bool access_fits(const struct tb_message *m, size_t payload)
     case TB_KIND_COMPARE:
         return payload >= TB_ACCESS_HEAD_BYTES + TB_ACCESS_RUN_BYTES && m->length > 0 &&
                m->length <= TB_FRAME_PAYLOAD_LIMIT && m->offset == 0;
+    case TB_KIND_LOCKED:
+        return payload == 0 && m->offset == 0 && m->length <= 1;
     case TB_KIND_LOCK:
         return payload == 0 && (m->length == TB_LOCK_SHARED || m->length == TB_LOCK_EXCLUSIVE);
     case TB_KIND_REFUSED:

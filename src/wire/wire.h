@@ -86,7 +86,7 @@ enum tb_kind {
     /* From target to origin */
     TB_KIND_GOT = 25,     /* a piece of a result. match: the origin's message id; offset: where; length: of it */
     TB_KIND_APPLIED = 26, /* length: as in the FLUSH or UNLOCK that it answers */
-    TB_KIND_LOCKED = 27,  /* the lock is the origin's */
+    TB_KIND_LOCKED = 27,  /* the lock is the origin's. length 1: one in the host's memory may be, look there */
     TB_KIND_POST = 28,    /* accesses may begin */
     TB_KIND_REFUSED = 29, /* a frame was not applied. match: its message id or 0; length: enum tb_refusal */
     TB_KIND_ACCESS_END,
