@@ -94,3 +94,14 @@ int tb_process_ending(int pidfd, pid_t pid)
     struct ending_info info = {.mask = ENDING_INFO_EXIT};
     return ioctl(pidfd, ENDING_INFO, &info) == 0 && (info.mask & ENDING_INFO_EXIT) != 0 ? info.status : -1;
 }
+
+pid_t tb_process_parent(pid_t pid)
+{
+    char text[512];
+    if (!proc_read(pid, "stat", text, sizeof text))
+        return 0;
+    /* The name in parentheses may hold anything; what follows the last one is fixed. */
+    const char *after = strrchr(text, ')');
+    int parent = 0;
+    return after != NULL && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}

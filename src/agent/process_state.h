@@ -11,6 +11,7 @@ bool tb_process_is_dying(pid_t pid);
 /* 'R': it runs, 'S': it sleeps, 'T': it is stopped or traced, 'Z': a zombie, and whatever else the kernel has; 0: there
  * is none. */
 char tb_process_state(pid_t pid);
+pid_t tb_process_parent(pid_t pid); /* 0: there is no such process, or nobody is above it */
 /* How a process has ended that is not a child of ours, as waitpid would give it; -1: not known. The kernel tells it of
  * a zombie, and of one that its parent has collected since Linux 6.15. The pidfd has become readable. */
 int tb_process_ending(int pidfd, pid_t pid);

@@ -182,6 +182,15 @@ void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number
     flush_parcels(rank);
 }
 
+void tb_rank_port_tell(struct tb_rank_port *port, uint32_t local, enum tb_control kind, const void *fields, size_t length)
+{
+    struct parcel *parcel = add_parcel(&port->ranks[local], kind, -1);
+    if (parcel == NULL)
+        return;
+    tb_put_raw(&parcel->fields, fields, length);
+    flush_parcels(&port->ranks[local]);
+}
+
 static void tell_verdict(struct tb_port_rank *rank)
 {
     struct parcel *parcel = renew_parcel(rank, TB_CONTROL_GROUP_VERDICT, -1);
@@ -294,6 +303,15 @@ static void take_group_trouble(struct tb_port_rank *rank, struct tb_reader *r)
         events->group_trouble(events->context, version, (enum tb_multicast_trouble)what);
 }
 
+static void take_registry(struct tb_port_rank *rank, struct tb_reader *r)
+{
+    const struct tb_rank_port_events *events = &rank->port->events;
+    size_t length = 0;
+    const void *question = tb_get_rest(r, &length);
+    if (r->error == TB_OK)
+        events->registry(events->context, local_of(rank), question, length);
+}
+
 /* It may count processes in a namespace of its own. */
 static void take_hello(struct tb_port_rank *rank, struct tb_packet *packet)
 {
@@ -332,6 +350,9 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
         break;
     case TB_CONTROL_GROUP_TROUBLE:
         take_group_trouble(rank, r);
+        break;
+    case TB_CONTROL_REGISTRY:
+        take_registry(rank, r);
         break;
     default:
         tb_log(TB_LOG_WARN, "agent", "rank %u says something unknown (%u)", rank->rank, packet->frame.kind);
@@ -424,28 +445,10 @@ void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local)
 
 /* ---- those who come by name -------------------------------------------------------------------------------------- */
 
-static pid_t parent_of(pid_t pid)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = 0;
-    /* The name in parentheses may hold anything; what follows the last one is fixed. */
-    const char *after = strrchr(text, ')');
-    int parent = 0;
-    return after != NULL && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent : 0;
-}
-
 /* The rank that `pid` is or descends from. */
 static struct tb_port_rank *rank_above(struct tb_rank_port *port, pid_t pid)
 {
-    for (int i = 0; i < ANCESTORS_LIMIT && pid > 1; i++, pid = parent_of(pid))
+    for (int i = 0; i < ANCESTORS_LIMIT && pid > 1; i++, pid = tb_process_parent(pid))
         for (uint32_t k = 0; k < port->count; k++)
             if (port->ranks[k].pid == pid)
                 return &port->ranks[k];
@@ -454,7 +457,7 @@ static struct tb_port_rank *rank_above(struct tb_rank_port *port, pid_t pid)
 
 static bool is_below(pid_t pid, pid_t above)
 {
-    for (int i = 0; i < ANCESTORS_LIMIT && pid > 1; i++, pid = parent_of(pid))
+    for (int i = 0; i < ANCESTORS_LIMIT && pid > 1; i++, pid = tb_process_parent(pid))
         if (pid == above)
             return true;
     return false;

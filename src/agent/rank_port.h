@@ -25,6 +25,8 @@ struct tb_rank_port_events {
     void (*left)(void *context, uint32_t local, int status);
     /* A rank has trouble with the multicast group of the host, as the verdict of this version has it. */
     void (*group_trouble)(void *context, uint32_t version, enum tb_multicast_trouble what);
+    /* A rank asks the registry of the job; tb_rank_port_tell answers. Nothing was looked at yet. */
+    void (*registry)(void *context, uint32_t local, const void *question, size_t length);
     /* A rank has ended the job. */
     void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                     size_t length);
@@ -79,6 +81,9 @@ void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number
 void tb_rank_port_routes(struct tb_rank_port *port); /* tells all ranks the routes, which have changed */
 /* Gives all ranks a later version of what links cost, behind those that they have. The memfd stays the caller's. */
 void tb_rank_port_costs(struct tb_rank_port *port, uint32_t version, int costs);
+/* A packet of this kind for a rank, whose fields somebody else has written. */
+void tb_rank_port_tell(struct tb_rank_port *port, uint32_t local, enum tb_control kind, const void *fields,
+                       size_t length);
 void tb_rank_port_verdict(struct tb_rank_port *port); /* tells all ranks where multicast works, as the services say */
 
 #endif

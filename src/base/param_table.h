@@ -62,6 +62,8 @@ TB_PARAM_TIME_ROW(
 TB_PARAM_TIME_ROW(heartbeat, "9s", 1000 * TB_PARAM_MS, TB_PARAM_LONGEST, TB_PARAM_OR_ZERO,
                   "silence after which an agent is taken for dead; 0: never")
 TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, TB_PARAM_LONGEST, 0, "time between SIGTERM and SIGKILL when a job is ended")
+TB_PARAM_BOOL_ROW(keep_going, "no", 0,
+                  "the job goes on when a rank dies: the others get errors of what they do with it")
 TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,delay=5ms,corrupt=0.1%,seed=1")
 TB_PARAM_TEXT_ROW(
     mcast_fault, "", 0,

@@ -459,6 +459,8 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             rc = take_verdict(job, &packet);
         else if (packet.frame.kind == TB_CONTROL_ASK && events->asked != NULL)
             events->asked(events->context, tb_get_u32(&packet.frame.fields));
+        else if (packet.frame.kind == TB_CONTROL_REGISTRY_ANSWER && events->answered != NULL)
+            events->answered(events->context, &packet.frame.fields);
         tb_packet_discard(&packet);
         if (rc != TB_OK)
             return rc;
@@ -492,6 +494,16 @@ int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream 
     tb_put_u32(&w, to.index);
     tb_put_u32(&w, stream);
     int rc = tell(job, TB_CONTROL_CONNECT, &w);
+    tb_writer_close(&w);
+    return rc;
+}
+
+int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_registry_question_put(&w, question);
+    int rc = tell(job, TB_CONTROL_REGISTRY, &w);
     tb_writer_close(&w);
     return rc;
 }

@@ -8,6 +8,7 @@
 #include "job/multicast.h"
 #include "job/sealed_map.h"
 #include "job/rank_places.h"
+#include "job/registry_frames.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 
@@ -143,6 +144,8 @@ struct tb_job_events {
     void (*routes)(void *context); /* job.routes has changed; may be NULL */
     /* Somebody wants to know what this rank waits for; tb_job_tell_waits answers. May be NULL. */
     void (*asked)(void *context, uint32_t number);
+    /* A part of what the registry of the job answers (tb_registry_answer_get). May be NULL. */
+    void (*answered)(void *context, struct tb_reader *answer);
 };
 
 struct tb_job {
@@ -177,6 +180,8 @@ void tb_job_leave(struct tb_job *job); /* closes everything; the agent is told n
 /* Reads what the agent has sent, without blocking, and calls `events`. TB_ERR_CLOSED: the agent is gone. */
 int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
+/* Asks the registry of the job; not of one that runs alone. */
+int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question);
 int tb_job_tell_initialized(struct tb_job *job);
 int tb_job_tell_finalized(struct tb_job *job);
 #define TB_WAITING_HOSTS 16u

@@ -179,6 +179,13 @@ static void take_waits(const struct tb_agent_frame_events *events, struct tb_hos
     events->waits(events->context, agent, r);
 }
 
+static void take_registry(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    uint32_t rank = tb_get_u32(r);
+    if (r->error == TB_OK)
+        events->registry(events->context, agent, rank, r);
+}
+
 static void take_group_state(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
                              struct tb_reader *r)
 {
@@ -255,6 +262,7 @@ static take *const table[] = {
     [TB_CONTROL_GROUP_STATE] = take_group_state,
     [TB_CONTROL_GROUP_HEARD] = take_group_heard,
     [TB_CONTROL_GROUP_TROUBLE] = take_group_trouble,
+    [TB_CONTROL_REGISTRY] = take_registry,
     [TB_CONTROL_TUNNEL] = take_tunnel,
     [TB_CONTROL_TUNNEL_ERRORS] = take_tunnel_errors,
     [TB_CONTROL_TUNNEL_END] = take_tunnel_end,

@@ -57,6 +57,8 @@ struct tb_agent_frame_events {
     /* TB_CONTROL_GROUP_STATE, _HEARD or _TROUBLE. */
     void (*group)(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields);
     void (*waits)(void *context, struct tb_host_agent *agent, struct tb_reader *answers);
+    /* TB_CONTROL_REGISTRY: a rank asks the registry of the job. */
+    void (*registry)(void *context, struct tb_host_agent *agent, uint32_t rank, struct tb_reader *question);
 };
 
 void tb_agent_frames_dispatch(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,

@@ -13,5 +13,7 @@ void tb_agent_loss_trouble(const struct tb_host_agent *agent, const char *text, 
                            size_t size);
 /* It has spoken before. */
 void tb_agent_loss_gone(const struct tb_host_agent *agent, bool exited, int status, char *story, size_t size);
+/* It has ended in good order, and nobody has asked it to; empty: it had nothing to do any more. */
+void tb_agent_loss_left(const struct tb_host_agent *agent, char *story, size_t size);
 
 #endif

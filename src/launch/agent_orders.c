@@ -159,6 +159,20 @@ void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct t
     tb_control_stream_end(&agent->control);
 }
 
+void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, const char *why)
+{
+    for (uint32_t i = 0; i < agents->count; i++) {
+        struct tb_host_agent *agent = &agents->all[i];
+        if (!tb_host_agent_is_ready(agent))
+            continue;
+        struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_LOST);
+        tb_put_u32(w, proc.job);
+        tb_put_u32(w, proc.index);
+        tb_put_text(w, why);
+        tb_control_stream_end(&agent->control);
+    }
+}
+
 void tb_agent_orders_input(struct tb_host_agent *agent, const char *bytes, size_t length)
 {
     if (agent->phase >= TB_HOST_AGENT_GONE)

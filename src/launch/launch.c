@@ -8,6 +8,7 @@
 #include "launch/first_remarks.h"
 #include "launch/heartbeat.h"
 #include "launch/input.h"
+#include "launch/job_registry.h"
 #include "launch/job_report.h"
 #include "launch/job_start.h"
 #include "launch/launch_signals.h"
@@ -37,6 +38,7 @@ struct tb_launch {
     struct tb_heartbeat heartbeat;
     struct tb_detours detours;
     struct tb_rank_ends ends;
+    struct tb_job_registry registry;
     struct tb_job_report report;
     struct tb_input input;
     struct tb_wait_report waits;
@@ -174,12 +176,9 @@ static const char *host_name(void *context, uint32_t host)
 static void job_succeeded(void *context)
 {
     struct tb_launch *launch = context;
-    const struct tb_rank_ends *ends = &launch->ends;
-    if (ends->unfinalized_count > 0)
-        tb_job_report_say(&launch->report,
-                          "warning: %u rank%s ended without calling MPI_Finalize, the first was rank %u on host %s",
-                          ends->unfinalized_count, ends->unfinalized_count > 1 ? "s" : "", ends->unfinalized.rank,
-                          agent_of(launch, ends->unfinalized.rank)->target.host);
+    char text[512];
+    if (tb_rank_ends_warn(&launch->ends, text, sizeof text))
+        tb_job_report_say(&launch->report, "%s", text);
 }
 
 static void input_bytes(void *context, const char *bytes, size_t length)
@@ -316,7 +315,11 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct tb_launch *launch = context;
+    char groups[512];
     launch->dumping = launch->dumping || (ended->flags & TB_ENDED_DUMPING);
+    tb_job_registry_end(&launch->registry, ended, groups, sizeof groups);
+    if (groups[0] != 0)
+        tb_job_report_say(&launch->report, "rank %u was a member of the groups: %s", ended->rank, groups);
     if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
         agent->ended += (ended->flags & TB_ENDED_STOPPED) == 0;
 }
@@ -325,6 +328,18 @@ static void take_aborted(void *context, struct tb_host_agent *agent, const struc
 {
     struct tb_launch *launch = context;
     tb_rank_ends_abort(&launch->ends, abort);
+}
+
+static void rank_lost(void *context, uint32_t rank, const char *text)
+{
+    struct tb_launch *launch = context;
+    tb_job_report_say(&launch->report, "%s; the job goes on without it", text);
+    tb_agent_orders_lost(&launch->agents, (struct tb_proc){launch->plan.placement.book.job, rank}, text);
+}
+
+static void take_registry(void *context, struct tb_host_agent *agent, uint32_t rank, struct tb_reader *question)
+{
+    tb_job_registry_take(&((struct tb_launch *)context)->registry, agent, rank, question);
 }
 
 static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)
@@ -352,14 +367,11 @@ static void take_input_window(void *context, uint32_t bytes)
 static void judge_leaving(struct tb_launch *launch, struct tb_host_agent *agent)
 {
     char story[1024];
-    if (agent->phase < TB_HOST_AGENT_READY) {
-        snprintf(story, sizeof story, "the agent on host %s ended before it was ready", agent->target.host);
+    tb_agent_loss_left(agent, story, sizeof story);
+    if (agent->phase < TB_HOST_AGENT_READY)
         agent_missed(launch, agent, story);
-    } else if (agent->phase == TB_HOST_AGENT_READY) {
-        fail(launch, 1, "the agent on host %s ended before its ranks were started", agent->target.host);
-    } else if (agent->ended < agent->rank_count) {
-        fail(launch, 1, "the agent on host %s ended without waiting for its ranks", agent->target.host);
-    }
+    else if (story[0] != 0)
+        fail(launch, 1, "%s", story);
 }
 
 static void take_gone(void *context, struct tb_host_agent *agent)
@@ -501,7 +513,8 @@ static void wire_agents(struct tb_launch *launch)
                                                           .attach = take_attach,
                                                           .link = take_link,
                                                           .group = take_group,
-                                                          .waits = take_waits};
+                                                          .waits = take_waits,
+                                                          .registry = take_registry};
     tb_heartbeat_init(&launch->heartbeat, &launch->loop, &launch->agents,
                       &(struct tb_heartbeat_events){.context = launch, .silent = agent_silent});
     tb_job_start_init(&launch->start, &launch->loop, &launch->plan, &launch->agents,
@@ -518,7 +531,9 @@ static int open_all(struct tb_launch *launch)
     tb_timer_init(&launch->job_timer, job_overdue);
     tb_timer_init(&launch->end_timer, end_overdue);
     wire_agents(launch);
-    tb_rank_ends_init(&launch->ends, &launch->loop, &(struct tb_rank_ends_events){.context = launch, .failed = judge});
+    tb_rank_ends_init(&launch->ends, &launch->loop,
+                      &(struct tb_rank_ends_events){.context = launch, .failed = judge, .lost = rank_lost});
+    tb_job_registry_init(&launch->registry, &launch->loop, &launch->agents);
     tb_wait_report_init(&launch->waits, &launch->loop, &launch->agents,
                         &(struct tb_wait_report_events){.context = launch, .say = waits_line, .done = waits_said});
     tb_input_init(&launch->input, &launch->loop, &(struct tb_input_events){.context = launch, .bytes = input_bytes});
@@ -533,6 +548,7 @@ static int plan(struct tb_launch *launch)
     int rc = tb_job_plan_open(&launch->plan, take_remark, launch);
     if (rc == TB_OK)
         rc = tb_rank_ends_begin(&launch->ends, &launch->plan.placement.book);
+    tb_job_registry_begin(&launch->registry, &launch->plan.placement.book);
     if (rc == TB_OK)
         rc = tb_job_report_expect(&launch->report, launch->plan.placement.book.ranks);
     if (rc == TB_OK)

@@ -157,6 +157,8 @@ static int apply_place(struct tb_options *options, struct tb_section *section, e
         return parse_number("--cpus-per-rank", values[0], TB_BIND_WIDTH_LIMIT, &options->bind_width);
     case TB_OPTION_BIND_REPORT:
         return tb_options_set_parameter("bind_report=yes");
+    case TB_OPTION_KEEP_GOING:
+        return tb_options_set_parameter("keep_going=yes");
     case TB_OPTION_DISPLAY:
         return tb_foreign_display(options, values[0]);
     case TB_OPTION_DISPLAY_MAP:

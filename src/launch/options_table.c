@@ -24,7 +24,7 @@
 static const char debugger[] = "mpiexec -n 1 gdb --args ./program : -n 3 ./program";
 static const char gpus[] = "a script that sets CUDA_VISIBLE_DEVICES from TOMBOLO_LOCAL_RANK and starts the program";
 static const char no_daemon[] = "nothing: no daemon runs beside a job, and jobs do not meet each other";
-static const char no_recovery[] = "nothing: the end of a rank ends the job";
+static const char no_recovery[] = "--keep-going: the job goes on without a rank that dies, and nothing is started again";
 static const char copy_first[] = "scp, before the job";
 static const char always[] = "always so";
 static const char tuning[] = "`tombolo info` lists the parameters that there are";
@@ -217,10 +217,11 @@ static const struct tb_option_row rows[] = {
     SILENT("enable-x", 0, ""),
     IGNORED("disable-hostname-propagation", 0, tuning),
     SILENT("enable-hostname-propagation", 0, ""),
+    WORKS("keep-going", 0, KEEP_GOING, "the death of a rank does not end the job"),
     SILENT("enable-auto-cleanup", 0, always),
-    REFUSED("disable-auto-cleanup", 0, no_recovery),
-    REFUSED("enable-recovery", 0, no_recovery),
-    REFUSED("continuous", 0, no_recovery),
+    WORKS("disable-auto-cleanup", 0, KEEP_GOING, "--keep-going"),
+    WORKS("enable-recovery", 0, KEEP_GOING, "--keep-going"),
+    WORKS("continuous", 0, KEEP_GOING, "--keep-going"),
     REFUSED("max-restarts", 1, no_recovery),
     SILENT("disable-recovery", 0, always),
     REFUSED("with-ft", 1, no_recovery),

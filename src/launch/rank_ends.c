@@ -48,13 +48,31 @@ static void fail(struct tb_rank_ends *ends, enum tb_verdict_weight weight, int c
     ends->events.failed(ends->events.context, weight, code, text);
 }
 
+static void lose(struct tb_rank_ends *ends, uint32_t rank, enum tb_verdict_weight weight, int code, const char *format,
+                 ...) __attribute__((format(printf, 5, 6), cold));
+
+/* A rank has died, which ends the job, unless it is to go on. */
+static void lose(struct tb_rank_ends *ends, uint32_t rank, enum tb_verdict_weight weight, int code, const char *format,
+                 ...)
+{
+    char text[4096];
+    va_list rest;
+    va_start(rest, format);
+    vsnprintf(text, sizeof text, format, rest);
+    va_end(rest);
+    bool goes_on = tb_param.keep_going && !ends->stopped;
+    ends->events.failed(ends->events.context, goes_on ? TB_VERDICT_LATE : weight, code, text);
+    if (goes_on)
+        ends->events.lost(ends->events.context, rank, text);
+}
+
 static void judge_signal(struct tb_rank_ends *ends, const struct tb_ended *ended)
 {
     int number = WTERMSIG(ended->status);
     char text[160];
     tb_signal_name(number, text, sizeof text);
-    fail(ends, TB_VERDICT_CAUSE, 128 + number, "rank %u on host %s (pid %u) was ended by %s%s%s", ended->rank,
-         host_of(ends, ended->rank), ended->pid, text, WCOREDUMP(ended->status) ? ", core dumped" : "",
+    lose(ends, ended->rank, TB_VERDICT_CAUSE, 128 + number, "rank %u on host %s (pid %u) was ended by %s%s%s",
+         ended->rank, host_of(ends, ended->rank), ended->pid, text, WCOREDUMP(ended->status) ? ", core dumped" : "",
          number == SIGKILL ? "; if nobody killed it, the host may have run out of memory" : "");
 }
 
@@ -74,9 +92,15 @@ static void judge(struct tb_rank_ends *ends, const struct tb_ended *ended)
             tb_signal_name(code - 128, name, sizeof name);
             snprintf(shell, sizeof shell, ", as shells say of %s", name);
         }
-        fail(ends, finalized ? TB_VERDICT_LATE : TB_VERDICT_ABORT, code,
-             "rank %u on host %s (pid %u) ended with exit code %d%s", ended->rank, host_of(ends, ended->rank),
-             ended->pid, code, shell);
+        if (finalized)
+            fail(ends, TB_VERDICT_LATE, code, "rank %u on host %s (pid %u) ended with exit code %d%s", ended->rank,
+                 host_of(ends, ended->rank), ended->pid, code, shell);
+        else
+            lose(ends, ended->rank, TB_VERDICT_ABORT, code, "rank %u on host %s (pid %u) ended with exit code %d%s",
+                 ended->rank, host_of(ends, ended->rank), ended->pid, code, shell);
+    } else if (tb_param.keep_going && (ended->flags & TB_ENDED_INITIALIZED) && !finalized) {
+        lose(ends, ended->rank, TB_VERDICT_ABORT, 1, "rank %u on host %s (pid %u) ended without calling MPI_Finalize",
+             ended->rank, host_of(ends, ended->rank), ended->pid);
     } else if ((ended->flags & TB_ENDED_INITIALIZED) && !finalized && ends->unfinalized_count++ == 0) {
         ends->unfinalized = *ended;
         if (!tb_timer_is_set(&ends->timer))
@@ -103,7 +127,7 @@ static void tell_left(struct tb_rank_ends *ends, const struct tb_ended *left)
         code = WEXITSTATUS(left->status);
         snprintf(how, sizeof how, "with exit code %d", code);
     }
-    fail(ends, weight, code,
+    lose(ends, left->rank, weight, code,
          "rank %u on host %s: its MPI program (pid %u) has ended without calling MPI_Finalize while other ranks were "
          "still running, below a process that goes on: %s",
          left->rank, host_of(ends, left->rank), left->pid, how);
@@ -116,6 +140,10 @@ static void leave(struct tb_rank_ends *ends, const struct tb_ended *ended)
         return;
     ends->lives[ended->rank] = TB_RANK_LEFT;
     ends->over_count++;
+    if (tb_param.keep_going) {
+        tell_left(ends, ended);
+        return;
+    }
     if (ends->left_count++ == 0 || (has_failed(ended) && !has_failed(&ends->left)))
         ends->left = *ended;
     if (!ends->stopped && !tb_timer_is_set(&ends->timer))
@@ -128,7 +156,7 @@ bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended)
         return false;
     if (ended->flags & TB_ENDED_DUMPING) {
         /* How it has ended is known, and weighs more, when the core file is complete. */
-        fail(ends, TB_VERDICT_OPEN, 128 + SIGABRT,
+        lose(ends, ended->rank, TB_VERDICT_OPEN, 128 + SIGABRT,
              "rank %u on host %s (pid %u) has crashed, and its core file was not complete after %.0f s", ended->rank,
              host_of(ends, ended->rank), ended->pid, (double)TB_DUMP_PATIENCE_NS / 1e9);
         return false;
@@ -198,6 +226,15 @@ void tb_rank_ends_abort(struct tb_rank_ends *ends, const struct tb_agent_abort *
         wait_for_cause(ends, weight, code, text);
     else
         fail(ends, weight, code, "%s", text);
+}
+
+bool tb_rank_ends_warn(const struct tb_rank_ends *ends, char *text, size_t size)
+{
+    uint32_t count = ends->unfinalized_count;
+    if (count > 0)
+        snprintf(text, size, "warning: %u rank%s ended without calling MPI_Finalize, the first was rank %u on host %s",
+                 count, count > 1 ? "s" : "", ends->unfinalized.rank, host_of(ends, ends->unfinalized.rank));
+    return count > 0;
 }
 
 void tb_rank_ends_stop(struct tb_rank_ends *ends)

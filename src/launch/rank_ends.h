@@ -9,6 +9,8 @@
 struct tb_rank_ends_events {
     void *context;
     void (*failed)(void *context, enum tb_verdict_weight weight, int code, const char *text);
+    /* With the parameter `keep_going`: a rank has died, and the job goes on without it. May be told more than once. */
+    void (*lost)(void *context, uint32_t rank, const char *text);
 };
 
 enum tb_rank_life {
@@ -44,5 +46,7 @@ bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended);
  * gone or has given up, that one is waited for a while: its end, or what it says itself, is the cause. */
 void tb_rank_ends_abort(struct tb_rank_ends *ends, const struct tb_agent_abort *abort);
 void tb_rank_ends_stop(struct tb_rank_ends *ends); /* the job ends anyway */
+/* Of a job that has ended well: what is to be said of ranks all the same. False: nothing. */
+bool tb_rank_ends_warn(const struct tb_rank_ends *ends, char *text, size_t size);
 
 #endif

@@ -19,7 +19,8 @@ enum tb_topic {
     TB_TOPIC_INTERCOMM_BRIDGE,
     TB_TOPIC_ACROSS,
     TB_TOPIC_PARTITIONS, /* partitioned.c: how a partitioned message is cut, and its parts */
-    TB_TOPIC_PART
+    TB_TOPIC_PART,
+    TB_TOPIC_NAMED_GROUP /* named_group.c: of a meeting of its members */
 };
 
 static inline uint64_t tb_topic_match(enum tb_topic topic, uint64_t number)

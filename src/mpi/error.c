@@ -1,4 +1,8 @@
 /* Error classes and codes (MPI-5.0, 9.3 to 9.5): their texts, the stories behind them, and raising them. */
+#pragma GCC visibility push(default)
+#include <tombolo.h>
+#pragma GCC visibility pop
+
 #include "mpi/error.h"
 
 #include <stdio.h>
@@ -73,6 +77,10 @@ static const char *const class_texts[] = {
     [MPI_ERR_SESSION] = "the session is not valid",
     [MPI_ERR_ERRHANDLER] = "the error handler is not valid",
     [MPI_ERR_ABI] = "the call does not fit the binary interface in use",
+    [TOMBOLO_ERR_TIMEOUT] = "what was waited for has not come in time",
+    [TOMBOLO_ERR_NO_GROUP] = "there is no group of this name",
+    [TOMBOLO_ERR_MEMBER] = "the process is a member of the group already, or is none",
+    [TOMBOLO_ERR_FROZEN] = "the group is frozen, and nobody may join it",
 };
 #define CLASS_COUNT ((int)(sizeof class_texts / sizeof class_texts[0]))
 

@@ -80,6 +80,12 @@ static int meet_last(const char *call)
     return error == TB_OK ? tb_comm_execute(tb_self.world, &what, &binding) : error;
 }
 
+/* In a job that outlives its ranks nobody can wait for one that has died. */
+static bool goes_on(int error)
+{
+    return tb_param.keep_going && (error == TB_ERR_PEER || error == TB_ERR_CLOSED || error == TB_ERR_GIVEN_UP);
+}
+
 int tb_mpi_Finalize(void)
 {
     static const char call[] = "MPI_Finalize";
@@ -92,7 +98,7 @@ int tb_mpi_Finalize(void)
     int error = tb_self.world->size == 1 ? TB_OK : tb_comm_run(tb_self.world, TB_OPERATION_BARRIER, 0, &nothing, call);
     if (error == TB_OK && tb_self.job.multicast.expected)
         error = meet_last(call);
-    if (error < 0)
+    if (error < 0 && !goes_on(error))
         tb_error_fatal_last(tb_error_code_below(error, call), call);
     tb_presence_leave(call);
     tb_self.model = TB_WORLD_AFTER;

@@ -10,6 +10,7 @@
 #include "mpi/comm.h"
 #include "mpi/datatype.h"
 #include "mpi/event.h"
+#include "mpi/inquiry.h"
 #include "mpi/multicast.h"
 #include "mpi/plan.h"
 #include "mpi/progress.h"
@@ -68,11 +69,16 @@ static void asked(void *context, uint32_t number)
     tb_waits_tell(number);
 }
 
+static void answered(void *context, struct tb_reader *answer)
+{
+    tb_inquiry_answered(answer);
+}
+
 /* A rank without its agent is no longer part of a job: it ends at once, and nobody is left who could be told. */
 static int control_ready(void *context)
 {
     static const struct tb_job_events events = {
-        .connection = connection, .refused = refused, .lost = lost, .routes = routes, .asked = asked};
+        .connection = connection, .refused = refused, .lost = lost, .routes = routes, .asked = asked, .answered = answered};
     uint32_t version = tb_self.job.multicast.version;
     int error = tb_job_poll(&tb_self.job, &events);
     if (error >= 0 && tb_self.job.multicast.version != version)
@@ -335,6 +341,7 @@ static void rest(const char *call)
 {
     tb_pending_wait_orphans();
     tb_bsend_close(&tb_self.bsend);
+    tb_inquiries_end();
     tb_progress_stop();
     int error = tb_engine_flush(tb_self.engine);
     tb_engine_stand_down(tb_self.engine); /* whatever the agent does now is no end of the job */

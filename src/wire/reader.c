@@ -50,6 +50,14 @@ const void *tb_get_bytes(struct tb_reader *r, size_t *length)
     return at;
 }
 
+const void *tb_get_rest(struct tb_reader *r, size_t *length)
+{
+    size_t rest = r->length - r->at;
+    const uint8_t *at = reader_take(r, rest);
+    *length = at != NULL ? rest : 0;
+    return at;
+}
+
 char *tb_get_text(struct tb_reader *r)
 {
     size_t length;

@@ -437,6 +437,8 @@ void tb_put_u32(struct tb_writer *w, uint32_t v);
 void tb_put_u64(struct tb_writer *w, uint64_t v);
 void tb_put_bytes(struct tb_writer *w, const void *bytes, size_t length); /* u32 length, then bytes */
 void tb_put_text(struct tb_writer *w, const char *text);                  /* as bytes, without the zero */
+/* Fields that somebody else has written, as they are. */
+void tb_put_raw(struct tb_writer *w, const void *fields, size_t length);
 
 struct tb_reader {
     const uint8_t *bytes;
@@ -449,6 +451,7 @@ uint32_t tb_get_u32(struct tb_reader *r);
 uint64_t tb_get_u64(struct tb_reader *r);
 const void *tb_get_bytes(struct tb_reader *r, size_t *length); /* points into the frame */
 char *tb_get_text(struct tb_reader *r);                        /* allocated, zero-terminated; NULL on error */
+const void *tb_get_rest(struct tb_reader *r, size_t *length);  /* all that follows; points into the frame */
 int tb_reader_end(const struct tb_reader *r);                  /* TB_OK if all was well and everything was taken */
 
 /* ---- control frames ---------------------------------------------------------------------------------------------- */
@@ -480,7 +483,8 @@ enum tb_control {
     /* agent to rank */
     TB_CONTROL_WELCOME = 96, /* who you are; descriptors come along */
     TB_CONTROL_CONNECTION,   /* process, stream, code, text: 0 and the descriptor of a proved stream; or why not */
-    TB_CONTROL_LOST,         /* process, text: it is gone, and why; no agent sends it so far */
+    TB_CONTROL_LOST,         /* process, text: it is gone, and why. From the launcher to agents, too, in a job that goes on
+                              * without it */
     /* rank to agent */
     TB_CONTROL_HELLO = 128, /* pid: the process that is this rank; answered only on a socket found by its name */
     TB_CONTROL_CONNECT,     /* please connect me: process, stream */
@@ -543,8 +547,12 @@ enum tb_control {
                                    * longest datagrams were */
     TB_CONTROL_GROUP_VERDICT = 166, /* launcher to all agents: version, bits of places whose groups work, payload bytes
                                      * of the host's own. Agent to rank: struct tb_multicast_facts */
-    TB_CONTROL_GROUP_TROUBLE = 167  /* rank to agent to launcher: version of the verdict that it holds, u8 enum
+    TB_CONTROL_GROUP_TROUBLE = 167, /* rank to agent to launcher: version of the verdict that it holds, u8 enum
                                      * tb_multicast_trouble: the group should be tested again */
+    /* Named groups and published names: structs are in job/registry_frames.h. */
+    TB_CONTROL_REGISTRY = 176, /* rank to agent: struct tb_registry_question. Agent to launcher: rank, then that */
+    TB_CONTROL_REGISTRY_ANSWER = 177 /* launcher to agent: rank, then a part of struct tb_registry_answer; agent to
+                                      * rank: that */
 };
 
 /* The structs are the wire. */

@@ -76,6 +76,13 @@ void tb_put_bytes(struct tb_writer *w, const void *bytes, size_t length)
         memcpy(at + 4, bytes, length);
 }
 
+void tb_put_raw(struct tb_writer *w, const void *fields, size_t length)
+{
+    uint8_t *at = writer_extend(w, length);
+    if (at != NULL && length > 0)
+        memcpy(at, fields, length);
+}
+
 void tb_put_text(struct tb_writer *w, const char *text)
 {
     TB_ASSERT(text != NULL);

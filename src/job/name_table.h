@@ -1,0 +1,25 @@
+/* Published names and what they stand for: ports. Without input or output, and without a clock, as group_table.h is.
+ * A name goes with the process that has published it. */
+#ifndef TB_JOB_NAME_TABLE_H
+#define TB_JOB_NAME_TABLE_H
+
+#include "job/group_table.h"
+
+#define TB_NAME_TABLE_NAMES 65536u
+
+struct tb_name_table {
+    tb_registry_tell *tell;
+    void *context;
+    struct tb_list names;   /* struct tb_published_name */
+    struct tb_list awaited; /* struct tb_name_wait: names that are not published yet */
+    uint32_t name_count, wait_count;
+};
+
+void tb_name_table_open(struct tb_name_table *table, tb_registry_tell *tell, void *context);
+void tb_name_table_close(struct tb_name_table *table);
+void tb_name_table_ask(struct tb_name_table *table, uint32_t proc, const struct tb_registry_question *question,
+                       uint64_t until);
+void tb_name_table_end(struct tb_name_table *table, uint32_t proc);
+uint64_t tb_name_table_expire(struct tb_name_table *table, uint64_t now);
+
+#endif

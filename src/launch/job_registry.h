@@ -1,0 +1,30 @@
+/* The registry of the job in the launcher: named groups and published names. Ranks ask by their agents, and are
+ * answered the same way; what they wait for has its time here. A rank that ends is in no group any more, and fellow
+ * members hear of one that has died.
+ *
+ * Belongs to the launcher; its one thread. */
+#ifndef TB_LAUNCH_JOB_REGISTRY_H
+#define TB_LAUNCH_JOB_REGISTRY_H
+
+#include "job/registry.h"
+#include "launch/host_agents.h"
+
+struct tb_job_registry {
+    struct tb_loop *loop;
+    struct tb_host_agents *agents;
+    const struct tb_address_book *book; /* NULL: no attempt has begun yet */
+    struct tb_registry registry;
+    struct tb_timer timer; /* for what is too late */
+};
+
+void tb_job_registry_init(struct tb_job_registry *registry, struct tb_loop *loop, struct tb_host_agents *agents);
+/* At the beginning of each attempt: nothing is in it. The address book must live as long as that. */
+void tb_job_registry_begin(struct tb_job_registry *registry, const struct tb_address_book *book);
+/* A question of a rank, from its agent; what makes no sense, or is of a rank elsewhere, is left out. */
+void tb_job_registry_take(struct tb_job_registry *registry, const struct tb_host_agent *agent, uint32_t rank,
+                          struct tb_reader *question);
+/* A rank has ended, or will soon: all of what TB_CONTROL_ENDED says. If it was a member of groups and has died, `groups`
+ * gets their names; else it becomes empty. */
+void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended, char *groups, size_t size);
+
+#endif
