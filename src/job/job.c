@@ -434,6 +434,16 @@ static int take_verdict(struct tb_job *job, struct tb_packet *packet)
     return rc;
 }
 
+static int take_answer_part(struct tb_packet *packet, const struct tb_job_events *events)
+{
+    uint32_t members[TB_REGISTRY_PART];
+    struct tb_registry_answer part;
+    int rc = tb_registry_answer_get(&packet->frame.fields, &part, members);
+    if (rc == TB_OK)
+        events->answered(events->context, &part);
+    return rc;
+}
+
 int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
 {
     if (job->control < 0)
@@ -460,7 +470,7 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
         else if (packet.frame.kind == TB_CONTROL_ASK && events->asked != NULL)
             events->asked(events->context, tb_get_u32(&packet.frame.fields));
         else if (packet.frame.kind == TB_CONTROL_REGISTRY_ANSWER && events->answered != NULL)
-            events->answered(events->context, &packet.frame.fields);
+            rc = take_answer_part(&packet, events);
         tb_packet_discard(&packet);
         if (rc != TB_OK)
             return rc;
@@ -524,14 +534,7 @@ void tb_job_tell_waiting(struct tb_job *job, const struct tb_job_waiting *waitin
         return;
     struct tb_writer w;
     tb_writer_open(&w);
-    tb_put_u32(&w, waiting->count);
-    for (uint32_t i = 0; i < waiting->count; i++)
-        tb_put_u32(&w, waiting->hosts[i]);
-    tb_put_u32(&w, waiting->stuck_count);
-    for (uint32_t i = 0; i < waiting->stuck_count; i++) {
-        tb_put_u32(&w, waiting->stuck[i].rank);
-        tb_put_u64(&w, waiting->stuck[i].tried);
-    }
+    tb_job_waiting_put(&w, waiting);
     tb_packet_send(job->control, TB_CONTROL_WAITING, &w, NULL, 0);
     tb_writer_close(&w);
 }
@@ -546,23 +549,6 @@ void tb_job_tell_group_trouble(struct tb_job *job, enum tb_multicast_trouble wha
     tb_put_u8(&w, (uint8_t)what);
     tb_packet_send(job->control, TB_CONTROL_GROUP_TROUBLE, &w, NULL, 0);
     tb_writer_close(&w);
-}
-
-int tb_job_waiting_get(struct tb_reader *r, struct tb_job_waiting *waiting)
-{
-    *waiting = (struct tb_job_waiting){.count = tb_get_u32(r)};
-    if (waiting->count > TB_WAITING_HOSTS)
-        return tb_error(TB_ERR_PROTOCOL, "a rank waits for %u hosts", waiting->count);
-    for (uint32_t i = 0; i < waiting->count; i++)
-        waiting->hosts[i] = tb_get_u32(r);
-    waiting->stuck_count = tb_get_u32(r);
-    if (waiting->stuck_count > TB_WAITING_STUCK)
-        return tb_error(TB_ERR_PROTOCOL, "a rank has %u stuck connections", waiting->stuck_count);
-    for (uint32_t i = 0; i < waiting->stuck_count; i++) {
-        waiting->stuck[i].rank = tb_get_u32(r);
-        waiting->stuck[i].tried = tb_get_u64(r);
-    }
-    return tb_reader_end(r);
 }
 
 void tb_job_tell_waits(struct tb_job *job, uint32_t number, const struct tb_job_wait *waits, uint32_t count)

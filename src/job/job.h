@@ -8,7 +8,7 @@
 #include "job/multicast.h"
 #include "job/sealed_map.h"
 #include "job/rank_places.h"
-#include "job/registry_frames.h"
+#include "job/registry.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 
@@ -144,8 +144,8 @@ struct tb_job_events {
     void (*routes)(void *context); /* job.routes has changed; may be NULL */
     /* Somebody wants to know what this rank waits for; tb_job_tell_waits answers. May be NULL. */
     void (*asked)(void *context, uint32_t number);
-    /* A part of what the registry of the job answers (tb_registry_answer_get). May be NULL. */
-    void (*answered)(void *context, struct tb_reader *answer);
+    /* A part of what the registry of the job answers; its members are those of the part. May be NULL. */
+    void (*answered)(void *context, const struct tb_registry_answer *part);
 };
 
 struct tb_job {
@@ -214,6 +214,7 @@ enum tb_link_report {
 void tb_job_tell_group_trouble(struct tb_job *job, enum tb_multicast_trouble what);
 /* Tells the agent. Never blocks: if there is no room now, it is not told. */
 void tb_job_tell_waiting(struct tb_job *job, const struct tb_job_waiting *waiting);
+void tb_job_waiting_put(struct tb_writer *w, const struct tb_job_waiting *waiting);
 int tb_job_waiting_get(struct tb_reader *r, struct tb_job_waiting *waiting);
 
 /* What a thread of a rank waits for. */

@@ -1,5 +1,7 @@
 #include "launch/job_registry.h"
 
+#include <stdio.h>
+
 static void something_late(struct tb_timer *timer);
 
 /* Parts of a long answer follow each other. */
@@ -21,9 +23,10 @@ static void tell(void *context, uint32_t proc, const struct tb_registry_answer *
     } while (first < answer->member_count);
 }
 
-void tb_job_registry_init(struct tb_job_registry *registry, struct tb_loop *loop, struct tb_host_agents *agents)
+void tb_job_registry_init(struct tb_job_registry *registry, struct tb_loop *loop, struct tb_host_agents *agents,
+                          const struct tb_job_registry_events *events)
 {
-    *registry = (struct tb_job_registry){.loop = loop, .agents = agents};
+    *registry = (struct tb_job_registry){.loop = loop, .agents = agents, .events = *events};
     tb_timer_init(&registry->timer, something_late);
     tb_registry_open(&registry->registry, tell, registry);
 }
@@ -65,11 +68,13 @@ void tb_job_registry_take(struct tb_job_registry *registry, const struct tb_host
         set_timer(registry);
 }
 
-void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended, char *groups, size_t size)
+void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended)
 {
     bool died = (ended->flags & (TB_ENDED_FINALIZED | TB_ENDED_STOPPED)) == 0;
-    groups[0] = 0;
-    if (died)
-        tb_group_table_print(&registry->registry.groups, ended->rank, groups, size);
+    char groups[512], text[600];
+    if (died && tb_group_table_print(&registry->registry.groups, ended->rank, groups, sizeof groups) > 0) {
+        snprintf(text, sizeof text, "rank %u was a member of the groups: %s", ended->rank, groups);
+        registry->events.say(registry->events.context, text);
+    }
     tb_registry_end(&registry->registry, ended->rank, died);
 }

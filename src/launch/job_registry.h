@@ -6,25 +6,30 @@
 #ifndef TB_LAUNCH_JOB_REGISTRY_H
 #define TB_LAUNCH_JOB_REGISTRY_H
 
-#include "job/registry.h"
 #include "launch/host_agents.h"
+
+struct tb_job_registry_events {
+    void *context;
+    void (*say)(void *context, const char *text); /* a remark for the user */
+};
 
 struct tb_job_registry {
     struct tb_loop *loop;
+    struct tb_job_registry_events events;
     struct tb_host_agents *agents;
     const struct tb_address_book *book; /* NULL: no attempt has begun yet */
     struct tb_registry registry;
     struct tb_timer timer; /* for what is too late */
 };
 
-void tb_job_registry_init(struct tb_job_registry *registry, struct tb_loop *loop, struct tb_host_agents *agents);
+void tb_job_registry_init(struct tb_job_registry *registry, struct tb_loop *loop, struct tb_host_agents *agents,
+                          const struct tb_job_registry_events *events);
 /* At the beginning of each attempt: nothing is in it. The address book must live as long as that. */
 void tb_job_registry_begin(struct tb_job_registry *registry, const struct tb_address_book *book);
 /* A question of a rank, from its agent; what makes no sense, or is of a rank elsewhere, is left out. */
 void tb_job_registry_take(struct tb_job_registry *registry, const struct tb_host_agent *agent, uint32_t rank,
                           struct tb_reader *question);
-/* A rank has ended, or will soon: all of what TB_CONTROL_ENDED says. If it was a member of groups and has died, `groups`
- * gets their names; else it becomes empty. */
-void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended, char *groups, size_t size);
+/* A rank has ended, or will soon. If it has died, it is said of which groups it was a member. */
+void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended);
 
 #endif

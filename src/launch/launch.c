@@ -1,4 +1,6 @@
-/* A job from its start to its verdict: puts the parts together, and decides what follows from what they report. */
+/* A job from its start to its verdict: puts the parts together, and decides what follows from what they report.
+ *
+ * Longer than 600 lines because each report of each part has its few lines here, and nowhere else. */
 #include "launch/launch.h"
 
 #include "launch/agent_frames.h"
@@ -175,10 +177,7 @@ static const char *host_name(void *context, uint32_t host)
 
 static void job_succeeded(void *context)
 {
-    struct tb_launch *launch = context;
-    char text[512];
-    if (tb_rank_ends_warn(&launch->ends, text, sizeof text))
-        tb_job_report_say(&launch->report, "%s", text);
+    tb_rank_ends_warn(&((struct tb_launch *)context)->ends, take_remark, context);
 }
 
 static void input_bytes(void *context, const char *bytes, size_t length)
@@ -211,8 +210,9 @@ static void agent_damaged(void *context, struct tb_host_agent *agent)
     fail(context, 1, "the stream from the agent on host %s is damaged: %s", agent->target.host, tb_error_story());
 }
 
-static void check_idle(struct tb_launch *launch)
+static void take_idle(void *context, struct tb_host_agent *agent)
 {
+    struct tb_launch *launch = context;
     if (launch->agents.counts.idle == launch->agents.count)
         end_job(launch, false);
 }
@@ -231,7 +231,7 @@ static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent,
     tb_job_start_take_told(&launch->start);
     if (!agent->idle) {
         tb_host_agent_take_idle(agent);
-        check_idle(launch);
+        take_idle(launch, agent);
     }
     return true;
 }
@@ -315,11 +315,8 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct tb_launch *launch = context;
-    char groups[512];
     launch->dumping = launch->dumping || (ended->flags & TB_ENDED_DUMPING);
-    tb_job_registry_end(&launch->registry, ended, groups, sizeof groups);
-    if (groups[0] != 0)
-        tb_job_report_say(&launch->report, "rank %u was a member of the groups: %s", ended->rank, groups);
+    tb_job_registry_end(&launch->registry, ended);
     if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
         agent->ended += (ended->flags & TB_ENDED_STOPPED) == 0;
 }
@@ -384,11 +381,6 @@ static void take_gone(void *context, struct tb_host_agent *agent)
     }
     if (agent->phase < TB_HOST_AGENT_GONE)
         tb_host_agent_give_up(agent);
-}
-
-static void take_idle(void *context, struct tb_host_agent *agent)
-{
-    check_idle(context);
 }
 
 static void take_call(void *context, uint32_t host, struct tb_reader *rest)
@@ -533,7 +525,8 @@ static int open_all(struct tb_launch *launch)
     wire_agents(launch);
     tb_rank_ends_init(&launch->ends, &launch->loop,
                       &(struct tb_rank_ends_events){.context = launch, .failed = judge, .lost = rank_lost});
-    tb_job_registry_init(&launch->registry, &launch->loop, &launch->agents);
+    tb_job_registry_init(&launch->registry, &launch->loop, &launch->agents,
+                         &(struct tb_job_registry_events){.context = launch, .say = take_remark});
     tb_wait_report_init(&launch->waits, &launch->loop, &launch->agents,
                         &(struct tb_wait_report_events){.context = launch, .say = waits_line, .done = waits_said});
     tb_input_init(&launch->input, &launch->loop, &(struct tb_input_events){.context = launch, .bytes = input_bytes});

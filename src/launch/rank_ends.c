@@ -228,13 +228,15 @@ void tb_rank_ends_abort(struct tb_rank_ends *ends, const struct tb_agent_abort *
         fail(ends, weight, code, "%s", text);
 }
 
-bool tb_rank_ends_warn(const struct tb_rank_ends *ends, char *text, size_t size)
+void tb_rank_ends_warn(const struct tb_rank_ends *ends, void (*say)(void *context, const char *text), void *context)
 {
     uint32_t count = ends->unfinalized_count;
-    if (count > 0)
-        snprintf(text, size, "warning: %u rank%s ended without calling MPI_Finalize, the first was rank %u on host %s",
+    char text[512];
+    if (count == 0)
+        return;
+    snprintf(text, sizeof text, "warning: %u rank%s ended without calling MPI_Finalize, the first was rank %u on host %s",
                  count, count > 1 ? "s" : "", ends->unfinalized.rank, host_of(ends, ends->unfinalized.rank));
-    return count > 0;
+    say(context, text);
 }
 
 void tb_rank_ends_stop(struct tb_rank_ends *ends)

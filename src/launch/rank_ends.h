@@ -46,7 +46,7 @@ bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended);
  * gone or has given up, that one is waited for a while: its end, or what it says itself, is the cause. */
 void tb_rank_ends_abort(struct tb_rank_ends *ends, const struct tb_agent_abort *abort);
 void tb_rank_ends_stop(struct tb_rank_ends *ends); /* the job ends anyway */
-/* Of a job that has ended well: what is to be said of ranks all the same. False: nothing. */
-bool tb_rank_ends_warn(const struct tb_rank_ends *ends, char *text, size_t size);
+/* Of a job that has ended well: says what is to be said of ranks all the same. */
+void tb_rank_ends_warn(const struct tb_rank_ends *ends, void (*say)(void *context, const char *text), void *context);
 
 #endif

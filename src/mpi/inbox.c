@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/registry_frames.h"
 #include "mpi/binding_decls.h"
 
 #define NOBODY 0xffffffu /* makes up their contexts: no process of a job has this index */

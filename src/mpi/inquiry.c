@@ -62,15 +62,13 @@ static void take_part(struct tb_inquiries *all, const struct tb_registry_answer 
         finish(found, TB_OK);
 }
 
-void tb_inquiry_answered(struct tb_reader *r)
+void tb_inquiry_answered(const struct tb_registry_answer *part)
 {
     struct tb_inquiries *all = __atomic_load_n(&tb_self.inquiries, __ATOMIC_ACQUIRE); /* whoever asks makes it first */
-    uint32_t members[TB_REGISTRY_PART];
-    struct tb_registry_answer part;
-    if (all == NULL || tb_registry_answer_get(r, &part, members) != TB_OK)
+    if (all == NULL)
         return;
     pthread_mutex_lock(&all->lock);
-    take_part(all, &part);
+    take_part(all, part);
     pthread_mutex_unlock(&all->lock);
 }
 

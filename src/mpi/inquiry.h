@@ -4,7 +4,6 @@
 #ifndef TB_MPI_INQUIRY_H
 #define TB_MPI_INQUIRY_H
 
-#include "job/registry.h"
 #include "mpi/self.h"
 
 struct tb_inquiries; /* inquiry.c: all of this process */
@@ -22,7 +21,7 @@ struct tb_inquiry {
 int tb_inquiry_make(struct tb_inquiry *inquiry, struct tb_registry_question *question, const char *call);
 void tb_inquiry_close(struct tb_inquiry *inquiry);
 /* A part of an answer has come from the agent. With the engine locked. */
-void tb_inquiry_answered(struct tb_reader *answer);
+void tb_inquiry_answered(const struct tb_registry_answer *part);
 /* This process ends its part: it leaves all groups, and what it has published is withdrawn. */
 void tb_inquiries_end(void);
 

@@ -81,7 +81,8 @@ int tb_multicast_await(uint64_t communicator, uint8_t places[TB_MULTICAST_PLACES
     if (!job->multicast.expected)
         return TB_OK;
     tb_engine_wait(tb_self.engine, verdict_is_known, job);
-    uint32_t there = place_of(job, tb_context_leader(communicator));
+    uint32_t leader = tb_context_leader(communicator);
+    uint32_t there = place_of(job, leader < job->book.ranks ? leader : 0); /* nobody has made up that of an inbox */
     *any = tb_multicast_allowed(&job->multicast, communicator, there, places);
     return *any ? tb_engine_stand_by(tb_self.engine) : TB_OK;
 }

@@ -69,9 +69,9 @@ static void asked(void *context, uint32_t number)
     tb_waits_tell(number);
 }
 
-static void answered(void *context, struct tb_reader *answer)
+static void answered(void *context, const struct tb_registry_answer *part)
 {
-    tb_inquiry_answered(answer);
+    tb_inquiry_answered(part);
 }
 
 /* A rank without its agent is no longer part of a job: it ends at once, and nobody is left who could be told. */
