@@ -321,6 +321,35 @@ static void trouble_is_handed_up(void **state)
     world_close(&w);
 }
 
+/* What a rank asks the registry is handed up as it is, and so is the answer handed down. */
+static void questions_and_answers_pass(void **state)
+{
+    struct world w;
+    struct tb_writer fields;
+    world_open(&w);
+    tb_writer_open(&fields);
+    tb_put_raw(&fields, "who is there", 12);
+    assert_int_equal(tb_packet_send(w.sockets[1], TB_CONTROL_REGISTRY, &fields, NULL, 0), TB_OK);
+    tb_writer_close(&fields);
+    tb_rank_port_read(&w.port, 1);
+    assert_int_equal(w.questions, 1);
+    assert_int_equal(w.local, 1);
+    assert_string_equal(w.text, "who is there");
+    say_numbers(&w, w.sockets[0], TB_CONTROL_REGISTRY, 0, NULL);
+    assert_int_equal(w.questions, 2);
+    assert_string_equal(w.text, "");
+    expect_welcome(w.sockets[0], 7, 0);
+    tb_rank_port_tell(&w.port, 0, TB_CONTROL_REGISTRY_ANSWER, "nobody", 6);
+    assert_int_equal(tb_packet_receive(w.sockets[0], &packet, false), TB_AGAIN); /* until it has said who it is */
+    say_hello(&w, w.sockets[0]);
+    size_t length;
+    struct tb_reader *r = expect(w.sockets[0], TB_CONTROL_REGISTRY_ANSWER);
+    const void *rest = tb_get_rest(r, &length);
+    assert_int_equal(length, 6);
+    assert_memory_equal(rest, "nobody", 6);
+    world_close(&w);
+}
+
 static void a_rank_comes_by_name(void **state)
 {
     struct world w;
@@ -413,6 +442,7 @@ int main(void)
         cmocka_unit_test(only_the_newest_waits),
         cmocka_unit_test(all_are_told_where_multicast_works),
         cmocka_unit_test(trouble_is_handed_up),
+        cmocka_unit_test(questions_and_answers_pass),
         cmocka_unit_test(a_rank_comes_by_name),
         cmocka_unit_test(strangers_get_nothing),
         cmocka_unit_test(a_rank_is_one_program),

@@ -36,7 +36,7 @@ struct world {
     int sockets[RANKS]; /* the ranks' ends */
     int connects, aborts, waits, lefts;
     int status; /* of the last one that left */
-    int troubles;
+    int troubles, questions;
     uint32_t version; /* of the verdict that the last one was about */
     enum tb_multicast_trouble trouble;
     struct tb_job_waiting awaited;
@@ -93,6 +93,14 @@ static inline void take_group_trouble(void *context, uint32_t version, enum tb_m
     w->trouble = what;
 }
 
+static inline void take_registry(void *context, uint32_t local, const void *question, size_t length)
+{
+    struct world *w = context;
+    w->questions++;
+    w->local = local;
+    snprintf(w->text, sizeof w->text, "%.*s", (int)length, (const char *)question);
+}
+
 static inline void world_make(struct world *w)
 {
     const struct tb_rank_port_events events = {.context = w,
@@ -100,6 +108,7 @@ static inline void world_make(struct world *w)
                                                .waiting = take_waiting,
                                                .left = take_left,
                                                .group_trouble = take_group_trouble,
+                                               .registry = take_registry,
                                                .aborted = take_aborted};
     struct tb_host_routes routes = {0};
     struct tb_host host = {.name = "here", .rank_count = RANKS};

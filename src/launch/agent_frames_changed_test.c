@@ -64,6 +64,8 @@ static void take_window(void *context, uint32_t bytes) {}
 static void take_idle(void *context, struct tb_host_agent *agent) {}
 static void take_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link) {}
 static void take_waits(void *context, struct tb_host_agent *agent, struct tb_reader *answers) {}
+
+static void take_registry(void *context, struct tb_host_agent *agent, uint32_t rank, struct tb_reader *question) {}
 static void take_group(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields) {}
 static void take_gone(void *context, struct tb_host_agent *agent)
 {
@@ -104,6 +106,7 @@ static void make(struct world *w)
                                                .link = take_link,
                                                .group = take_group,
                                                .waits = take_waits,
+                                               .registry = take_registry,
                                                .call = take_call,
                                                .probed = take_probed,
                                                .attach = take_attach};

@@ -123,6 +123,12 @@ static void told_waits(void *context, struct tb_host_agent *agent, struct tb_rea
     snprintf(w->told, sizeof w->told, "waits %u %u", agent->host, tb_get_u32(answers));
 }
 
+static void told_registry(void *context, struct tb_host_agent *agent, uint32_t rank, struct tb_reader *question)
+{
+    struct world *w = context;
+    snprintf(w->told, sizeof w->told, "registry %u %u %zu", agent->host, rank, question->length - question->at);
+}
+
 static void told_group(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields)
 {
     struct world *w = context;
@@ -172,7 +178,8 @@ static void make(struct world *w)
                                                .attach = told_attach,
                                                .link = told_link,
                                                .group = told_group,
-                                               .waits = told_waits};
+                                               .waits = told_waits,
+                                               .registry = told_registry};
     assert_int_equal(tb_host_agents_open(&w->agents, &w->loop.loop, 2, &w->agent_events), TB_OK);
     w->agents.all[0].phase = w->agents.all[1].phase = TB_HOST_AGENT_SPOKEN;
     w->agents.all[0].rank_count = 1;
@@ -287,6 +294,9 @@ static void phases_follow(void **state)
     tb_put_u64(&f, 3000000000u);
     tb_put_text(&f, "no answer");
     assert_string_equal(dispatch(&w, TB_CONTROL_WAITS, &f, f.length), "waits 0 1");
+    assert_string_equal(dispatch(&w, TB_CONTROL_REGISTRY, &f, 10), "registry 0 1 6");
+    assert_string_equal(dispatch(&w, TB_CONTROL_REGISTRY, &f, 3), "");
+    assert_string_equal(dispatch(&w, TB_CONTROL_REGISTRY_ANSWER, &f, f.length), ""); /* no agent says that */
     assert_string_equal(dispatch(&w, TB_CONTROL_GROUP_STATE, &f, f.length), "group 0 163 1");
     assert_string_equal(dispatch(&w, TB_CONTROL_GROUP_HEARD, &f, f.length), "group 0 165 1");
     assert_string_equal(dispatch(&w, TB_CONTROL_GROUP_TROUBLE, &f, f.length), "group 0 167 1");

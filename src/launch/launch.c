@@ -81,7 +81,7 @@ static void judge(void *context, enum tb_verdict_weight weight, int code, const 
 {
     struct tb_launch *launch = context;
     tb_verdict_add(&launch->report.verdict, weight, code, text);
-    if (weight != TB_VERDICT_LATE)
+    if (weight > TB_VERDICT_LOST)
         end_job(launch, false);
 }
 

@@ -61,7 +61,7 @@ static void lose(struct tb_rank_ends *ends, uint32_t rank, enum tb_verdict_weigh
     vsnprintf(text, sizeof text, format, rest);
     va_end(rest);
     bool goes_on = tb_param.keep_going && !ends->stopped;
-    ends->events.failed(ends->events.context, goes_on ? TB_VERDICT_LATE : weight, code, text);
+    ends->events.failed(ends->events.context, goes_on ? TB_VERDICT_LOST : weight, code, text);
     if (goes_on)
         ends->events.lost(ends->events.context, rank, text);
 }

@@ -20,14 +20,23 @@ struct world {
     struct tb_rank_range ranges[1];
     struct tb_address_book book;
     struct tb_verdict verdict;
+    uint32_t lost_count, lost; /* ranks without which the job goes on; the last of them */
 };
 
 static void take_failed(void *context, enum tb_verdict_weight weight, int code, const char *text)
 {
     struct world *w = context;
     tb_verdict_add(&w->verdict, weight, code, text);
-    if (weight != TB_VERDICT_LATE)
+    if (weight > TB_VERDICT_LOST)
         tb_rank_ends_stop(&w->ends); /* as the launcher does */
+}
+
+static void take_lost(void *context, uint32_t rank, const char *text)
+{
+    struct world *w = context;
+    assert_int_not_equal(*text, 0);
+    w->lost_count++;
+    w->lost = rank;
 }
 
 static void world_open(struct world *w)
@@ -39,7 +48,7 @@ static void world_open(struct world *w)
     w->ranges[0] = (struct tb_rank_range){.host = 0, .first_rank = 0, .count = 4};
     w->book =
         (struct tb_address_book){.host_count = 1, .hosts = w->hosts, .range_count = 1, .ranges = w->ranges, .ranks = 4};
-    tb_rank_ends_init(&w->ends, &w->t.loop, &(struct tb_rank_ends_events){.context = w, .failed = take_failed});
+    tb_rank_ends_init(&w->ends, &w->t.loop, &(struct tb_rank_ends_events){.context = w, .failed = take_failed, .lost = take_lost});
     assert_int_equal(tb_rank_ends_begin(&w->ends, &w->book), TB_OK);
 }
 
@@ -234,6 +243,50 @@ static void scripts_may_end_or_go_on(void **state)
     world_close(&w);
 }
 
+/* However a rank dies, the others go on and are told; but a program that wants the end of the job has it. */
+static void a_job_goes_on_without_the_dead(void **state)
+{
+    struct world w;
+    const struct tb_ended left = {.rank = 3, .pid = 103, .status = 9, .flags = TB_ENDED_BELOW};
+    world_open(&w);
+    tb_param.keep_going = true;
+    ends(&w, 1, 9, TB_ENDED_INITIALIZED); /* SIGKILL */
+    assert_int_equal(w.lost_count, 1);
+    assert_int_equal(w.lost, 1);
+    assert_int_equal(w.verdict.weight, TB_VERDICT_LOST);
+    is_judged(&w, 137, "rank 1 on host venus (pid 101) was ended by signal 9");
+    ends(&w, 2, 3 << 8, TB_ENDED_INITIALIZED); /* exit code 3 */
+    assert_int_equal(w.lost_count, 2);
+    assert_int_equal(w.lost, 2);
+    assert_false(tb_rank_ends_add(&w.ends, &left));
+    assert_int_equal(w.lost_count, 3);
+    assert_int_equal(w.lost, 3);
+    virtual_loop_pass(&w.t, 5 * (uint64_t)SECOND);
+    assert_int_equal(w.verdict.weight, TB_VERDICT_LOST);
+    is_judged(&w, 137, "rank 1 on host venus"); /* the first */
+    gives_up(&w, 0, 7, TB_ABORT_CALLED, "");
+    is_judged(&w, 7, "rank 0 on host venus (pid 100) called MPI_Abort with code 7");
+    tb_param.keep_going = false;
+    world_close(&w);
+}
+
+static void those_who_end_well_are_not_lost(void **state)
+{
+    struct world w;
+    world_open(&w);
+    tb_param.keep_going = true;
+    ends(&w, 0, 0, TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED);
+    ends(&w, 1, 0, 0); /* it was never part of MPI */
+    assert_int_equal(w.verdict.weight, TB_VERDICT_NONE);
+    ends(&w, 3, 5 << 8, TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED);
+    assert_int_equal(w.lost_count, 0);
+    ends(&w, 2, 0, TB_ENDED_INITIALIZED); /* without MPI_Finalize */
+    assert_int_equal(w.lost_count, 1);
+    assert_int_equal(w.lost, 2);
+    tb_param.keep_going = false;
+    world_close(&w);
+}
+
 /* Whatever comes from an agent: somebody is told something. */
 static void no_failure_is_without_words(void **state)
 {
@@ -252,7 +305,8 @@ int main(void)
         cmocka_unit_test(the_program_is_not_kept_waiting),  cmocka_unit_test(a_rank_that_leaves_is_the_cause),
         cmocka_unit_test(shells_tell_of_signals),           cmocka_unit_test(a_program_below_is_the_cause),
         cmocka_unit_test(the_worst_that_leaves_is_told),    cmocka_unit_test(scripts_may_end_or_go_on),
-        cmocka_unit_test(no_failure_is_without_words),
+        cmocka_unit_test(no_failure_is_without_words),      cmocka_unit_test(a_job_goes_on_without_the_dead),
+        cmocka_unit_test(those_who_end_well_are_not_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 enum tb_verdict_weight {
     TB_VERDICT_NONE,   /* all is well */
     TB_VERDICT_LATE,   /* a rank has failed after MPI_Finalize, which harms nobody else */
+    TB_VERDICT_LOST,   /* a rank has died, and the job goes on without it */
     TB_VERDICT_OPEN,   /* a rank has crashed; whatever is found out says more */
     TB_VERDICT_FOLLOW, /* a rank has given up because another one has, which says why */
     TB_VERDICT_ABORT,  /* a rank has given up, perhaps because another one died */
