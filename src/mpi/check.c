@@ -73,7 +73,7 @@ int tb_raise_order(const char *call, int position, struct tb_comm *c, const char
 int tb_raise_data(const struct tb_names *names, struct tb_comm *c, const void *buffer, MPI_Count count,
                   MPI_Datatype datatype)
 {
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (type == NULL || !type->committed)
         return tb_raise_type(c, names->call, names->datatype_at, names->datatype, datatype);
     if (count < 0)
@@ -126,8 +126,8 @@ static int raise_message(const struct tb_names *names, MPI_Comm comm, const void
     if (code == MPI_SUCCESS)
         code = raise_rank_and_tag(names, c, rank, tag, wild);
     if (code == MPI_SUCCESS && !nothing && tb_check_rank(c, rank) &&
-        !tb_check_machine(c, tb_type_find(datatype), count, rank))
-        code = raise_unlike(names, c, tb_type_find(datatype), tb_comm_proc(c, (uint32_t)rank));
+        !tb_check_machine(c, tb_type_given(datatype, count), count, rank))
+        code = raise_unlike(names, c, tb_type_given(datatype, count), tb_comm_proc(c, (uint32_t)rank));
     return code;
 }
 

@@ -202,13 +202,13 @@ static __attribute__((cold)) int raise_data(const struct tb_call *call, const st
 {
     const struct tb_names full = names_of(call->form, names);
     int code = tb_raise_data(&full, call->comm, buffer, count, datatype);
-    return code != MPI_SUCCESS ? code : tb_raise_machines(&full, call->comm, tb_type_find(datatype));
+    return code != MPI_SUCCESS ? code : tb_raise_machines(&full, call->comm, tb_type_given(datatype, count));
 }
 
 int tb_call_data(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol, const void *buffer,
                  MPI_Count count, MPI_Datatype datatype)
 {
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (!tb_check_data(type, buffer, count) || !tb_check_machines(call->comm, type, count))
         return raise_data(call, names, buffer, count, datatype);
     if (buffer == MPI_IN_PLACE && count > 0)
@@ -256,8 +256,8 @@ int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_s
     uint64_t largest = 0;
     for (uint32_t i = 0; i < blocks; i++) {
         MPI_Datatype datatype = vector->types != NULL ? vector->types[i] : vector->type;
-        const struct tb_type *type = tb_type_find(datatype);
         MPI_Count count = tb_ints_at(vector->counts, i);
+        const struct tb_type *type = tb_type_given(datatype, count);
         uint64_t unit = vector->types != NULL || type == NULL ? 1 : (uint64_t)type->extent;
         uint64_t from = (uint64_t)tb_ints_at(vector->displs, i) * unit;
         const void *checked = vector->buffer != NULL ? vector->buffer : block_absolute(type, from);
@@ -340,7 +340,7 @@ int tb_mpi_Bcast(const struct tb_form *form, void *buffer, MPI_Count count, MPI_
 {
     static const struct tb_names names = {NULL, "buffer", "count", "datatype", "root", NULL, "comm", 1, 2, 3, 4, 0, 5};
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     uint32_t found;
     if (c == NULL)
         return tb_raise_comm(form->call, names.comm_at, names.comm, comm);

@@ -26,6 +26,8 @@ static int bind_whole(struct tb_call *call, const struct tb_names *names, enum t
 static int bind_op(struct tb_call *call, MPI_Op op, MPI_Datatype datatype, uint64_t count)
 {
     const struct tb_type *type = tb_type_find(datatype);
+    if (type == NULL) /* of no data, which is no reason to refuse it elsewhere, but operations are for types */
+        return tb_raise_type(call->comm, call->form->call, OP_AT - 1, "datatype", datatype);
     int code = tb_op_get(call->comm, call->form->call, OP_AT, op, type, &call->binding.op);
     if (code != MPI_SUCCESS)
         return code;

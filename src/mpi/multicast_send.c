@@ -22,7 +22,7 @@ static int check_arguments(const void *buffer, MPI_Count count, MPI_Datatype typ
         return tb_raise_null(c, names.call, names.rank_at, names.rank);
     if (c == NULL || n == 0)
         return tb_raise_send(&names, comm, buffer, count, type, MPI_PROC_NULL, tag);
-    const struct tb_type *found = tb_type_find(type);
+    const struct tb_type *found = tb_type_given(type, count);
     int code = MPI_SUCCESS;
     for (int i = 0; i < n && code == MPI_SUCCESS; i++)
         if (!tb_check_send(c, found, buffer, count, ranks[i], tag))
@@ -73,7 +73,7 @@ int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, co
     if (chosen == NULL)
         return tb_raise(c, MPI_ERR_NO_MEM, names.call, "out of memory for messages to %d ranks", n);
     uint32_t some = choose(ranks, n, chosen);
-    struct tb_buffer data = tb_buffer_of(buffer, count, tb_type_find(type));
+    struct tb_buffer data = tb_buffer_of(buffer, count, tb_type_given(type, count));
     TB_ASSERT(data.type != NULL); /* it was checked */
     if (some > 0)
         code = send_all(c, &data, chosen, some, tag);

@@ -14,7 +14,8 @@ static int check_partitions(const struct tb_names *names, struct tb_comm *c, con
     if (partitions <= 0)
         return tb_raise_argument(c, MPI_ERR_ARG, names->call, 2, "partitions",
                                  "%d partitions; there must be one at least", partitions);
-    if (__builtin_mul_overflow((MPI_Count)partitions, count, &all) || !tb_check_data(tb_type_find(datatype), buf, all))
+    if (__builtin_mul_overflow((MPI_Count)partitions, count, &all) ||
+        !tb_check_data(tb_type_given(datatype, count), buf, all))
         return tb_raise_argument(c, MPI_ERR_COUNT, names->call, 3, "count",
                                  "%d partitions of %lld items are more than memory can hold", partitions,
                                  (long long)count);
@@ -26,7 +27,7 @@ static int partitioned_init(const struct tb_names *names, bool receives, void *b
                             MPI_Request *request)
 {
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     const struct tb_info *hints;
     if (request == NULL)
         return tb_raise_null(c, names->call, 9, "request");

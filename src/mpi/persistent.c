@@ -20,7 +20,7 @@ static int send_init(const struct tb_names *names, const void *buf, MPI_Count co
                      int tag, MPI_Comm comm, MPI_Request *request, enum tb_pending_kind kind, enum tb_mode mode)
 {
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (request == NULL)
         return tb_raise_null(c, names->call, 7, "request");
     bool somebody = tb_check_send(c, type, buf, count, dest, tag);
@@ -73,7 +73,7 @@ int tb_mpi_Recv_init(void *buf, MPI_Count count, MPI_Datatype datatype, int sour
 {
     static const struct tb_names names = TB_RECEIVE_NAMES("MPI_Recv_init");
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (request == NULL)
         return tb_raise_null(c, names.call, 7, "request");
     bool somebody = tb_check_receive(c, type, buf, count, source, tag);

@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) int send_blocking(const struct tb_n
                                                                int tag, MPI_Comm comm, enum tb_mode mode)
 {
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (!tb_check_send(c, type, buf, count, dest, tag))
         return tb_raise_send(names, comm, buf, count, datatype, dest, tag); /* or to MPI_PROC_NULL: nothing to do */
     struct tb_buffer buffer = tb_buffer_of(buf, count, type);
@@ -60,7 +60,7 @@ int tb_mpi_Bsend(const void *buf, MPI_Count count, MPI_Datatype datatype, int de
 {
     static const struct tb_names names = TB_SEND_NAMES("MPI_Bsend");
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (!tb_check_send(c, type, buf, count, dest, tag))
         return tb_raise_send(&names, comm, buf, count, datatype, dest, tag);
     struct tb_buffer buffer = tb_buffer_of(buf, count, type);
@@ -82,7 +82,7 @@ int tb_mpi_Recv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, i
 {
     static const struct tb_names names = TB_RECEIVE_NAMES("MPI_Recv");
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (!tb_check_receive(c, type, buf, count, source, tag))
         return receive_nobody(&names, buf, count, datatype, source, tag, comm, status);
     struct tb_buffer buffer = tb_buffer_of(buf, count, type);
@@ -119,7 +119,7 @@ static inline __attribute__((always_inline)) int isend(const struct tb_names *na
                                                        MPI_Request *request, enum tb_mode mode)
 {
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (__builtin_expect(request == NULL, 0))
         return tb_raise_null(c, names->call, 7, "request");
     if (!tb_check_send(c, type, buf, count, dest, tag))
@@ -161,7 +161,7 @@ int tb_mpi_Ibsend(const void *buf, MPI_Count count, MPI_Datatype datatype, int d
 {
     static const struct tb_names names = TB_SEND_NAMES("MPI_Ibsend");
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (request == NULL)
         return tb_raise_null(c, names.call, 7, "request");
     if (!tb_check_send(c, type, buf, count, dest, tag))
@@ -186,7 +186,7 @@ int tb_mpi_Irecv(void *buf, MPI_Count count, MPI_Datatype datatype, int source, 
 {
     static const struct tb_names names = TB_RECEIVE_NAMES("MPI_Irecv");
     struct tb_comm *c = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     if (__builtin_expect(request == NULL, 0))
         return tb_raise_null(c, names.call, 7, "request");
     if (!tb_check_receive(c, type, buf, count, source, tag))

@@ -192,7 +192,7 @@ static int check_mrecv(const struct tb_names *names, const void *buf, MPI_Count 
                                                                   : "the message has been received already");
     }
     struct tb_comm *c = *m != NULL ? (*m)->comm : tb_self.alone;
-    if (!tb_check_data(tb_type_find(datatype), buf, count))
+    if (!tb_check_data(tb_type_given(datatype, count), buf, count))
         return tb_raise_transfer(names, c, MPI_COMM_SELF, buf, count, datatype);
     return MPI_SUCCESS;
 }
@@ -210,7 +210,7 @@ int tb_mpi_Mrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message 
             tb_status_nobody(status);
         return MPI_SUCCESS;
     }
-    struct tb_buffer buffer = tb_buffer_of(buf, count, tb_type_find(datatype));
+    struct tb_buffer buffer = tb_buffer_of(buf, count, tb_type_given(datatype, count));
     struct tb_request request;
     const struct tb_type *kept = tb_type_keep(buffer.type);
     tb_request_prepare(&request);
@@ -244,7 +244,7 @@ int tb_mpi_Imrecv(void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message
         tb_pending_set_done(p, true);
         return MPI_SUCCESS;
     }
-    struct tb_buffer buffer = tb_buffer_of(buf, count, tb_type_find(datatype));
+    struct tb_buffer buffer = tb_buffer_of(buf, count, tb_type_given(datatype, count));
     p->type = tb_type_keep(buffer.type);
     tb_receive_arrival(m->comm->channel, &p->core, &buffer, m->arrival);
     matched_give(m);

@@ -41,7 +41,7 @@ static int check_send_half(struct exchange *x, const struct tb_names *names, con
                            MPI_Datatype datatype, int dest, int tag, MPI_Comm comm)
 {
     x->comm = tb_comm_find(comm);
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     x->to_nobody = !tb_check_send(x->comm, type, buf, count, dest, tag);
     if (x->to_nobody)
         return tb_raise_send(names, comm, buf, count, datatype, dest, tag);
@@ -54,7 +54,7 @@ static int check_send_half(struct exchange *x, const struct tb_names *names, con
 static int check_receive_half(struct exchange *x, const struct tb_names *names, void *buf, MPI_Count count,
                               MPI_Datatype datatype, int source, int tag, MPI_Comm comm)
 {
-    const struct tb_type *type = tb_type_find(datatype);
+    const struct tb_type *type = tb_type_given(datatype, count);
     x->from_nobody = !tb_check_receive(x->comm, type, buf, count, source, tag);
     if (x->from_nobody)
         return tb_raise_receive(names, comm, buf, count, datatype, source, tag);
