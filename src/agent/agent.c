@@ -2,8 +2,8 @@
  */
 #include "agent/agent.h"
 
-#include "agent/local_ranks.h"
 #include "agent/host_network.h"
+#include "agent/host_worlds.h"
 #include "agent/process.h"
 #include "agent/tunnels.h"
 #include "agent/uplink_frames.h"
@@ -47,6 +47,7 @@ struct tb_agent {
 
     struct tb_uplink uplink;
     struct tb_local_ranks local;
+    struct tb_host_worlds worlds; /* these, and those that were started since */
     struct tb_tunnels tunnels;
     struct tb_member member; /* who we are, for the network, */
     struct tb_host_network network;
@@ -87,14 +88,14 @@ static void finish(struct tb_agent *agent)
 {
     if (agent->gone_told)
         return;
-    tb_outputs_drain(&agent->local.outputs);
+    tb_host_worlds_drain(&agent->worlds);
     tb_uplink_send(&agent->uplink, TB_CONTROL_GONE);
     tb_uplink_make_final(&agent->uplink);
     agent->gone_told = true;
     agent->orderly = agent->idle_told || agent->phase < TB_AGENT_STOPPING;
     agent->phase = TB_AGENT_DONE;
     agent->member.running = false;
-    tb_local_ranks_stop(&agent->local);
+    tb_host_worlds_stop(&agent->worlds);
 }
 
 /* Nothing more will come from the ranks. Others may still need what they have said, or us to pass something on. */
@@ -104,7 +105,7 @@ static void rest(struct tb_agent *agent)
         finish(agent);
         return;
     }
-    tb_outputs_drain(&agent->local.outputs);
+    tb_host_worlds_drain(&agent->worlds);
     tb_uplink_send(&agent->uplink, TB_CONTROL_IDLE);
     agent->idle_told = true;
 }
@@ -112,7 +113,7 @@ static void rest(struct tb_agent *agent)
 /* All ranks have ended, but somebody still holds their output. */
 static void linger(struct tb_agent *agent)
 {
-    tb_timer_set(&agent->loop, &agent->linger, tb_ranks_alive(&agent->local.ranks) ? LINGER_GROUP_NS : LINGER_NS);
+    tb_timer_set(&agent->loop, &agent->linger, tb_host_worlds_alive(&agent->worlds) ? LINGER_GROUP_NS : LINGER_NS);
 }
 
 static void linger_over(struct tb_timer *timer)
@@ -131,13 +132,13 @@ static void check_done(void *context)
         return;
     if (agent->phase >= TB_AGENT_STOPPING) {
         /* The agents behind us say their last words through us. */
-        if ((agent->idle_told || !tb_ranks_left(&agent->local.ranks)) && tb_tunnels_empty(&agent->tunnels))
+        if ((agent->idle_told || !tb_host_worlds_left(&agent->worlds)) && tb_tunnels_empty(&agent->tunnels))
             finish(agent);
         return;
     }
-    if (!tb_local_ranks_all_ended(&agent->local) || agent->idle_told)
+    if (!tb_host_worlds_all_ended(&agent->worlds) || agent->idle_told)
         return;
-    if (!tb_outputs_any_open(&agent->local.outputs))
+    if (!tb_host_worlds_any_open(&agent->worlds))
         rest(agent);
     else if (!tb_timer_is_set(&agent->linger))
         linger(agent);
@@ -149,10 +150,10 @@ static void collect_children(struct tb_agent *agent)
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        tb_ranks_reap(&agent->local.ranks, pid, status);
+        tb_host_worlds_reap(&agent->worlds, pid, status);
         tb_tunnels_reap(&agent->tunnels, pid, status);
     }
-    tb_ranks_forget_groups(&agent->local.ranks);
+    tb_host_worlds_forget_groups(&agent->worlds);
 }
 
 static void stop(struct tb_agent *agent, bool now)
@@ -161,12 +162,12 @@ static void stop(struct tb_agent *agent, bool now)
         return;
     agent->phase = now ? TB_AGENT_KILLING : TB_AGENT_STOPPING;
     agent->member.running = false;
-    tb_local_ranks_stop(&agent->local);
+    tb_host_worlds_stop(&agent->worlds);
     tb_uplink_make_final(&agent->uplink);
     tb_timer_clear(&agent->linger);
     if (!agent->idle_told) /* what ranks that have ended in good order left running goes on, as without us */
-        tb_ranks_end(&agent->local.ranks, now ? SIGKILL : SIGTERM);
-    uint64_t last = tb_ranks_dumping(&agent->local.ranks) ? TB_DUMP_PATIENCE_NS : LAST_NS;
+        tb_host_worlds_end(&agent->worlds, now ? SIGKILL : SIGTERM);
+    uint64_t last = tb_host_worlds_dumping(&agent->worlds) ? TB_DUMP_PATIENCE_NS : LAST_NS;
     tb_timer_set(&agent->loop, &agent->grace, now ? last : tb_param.kill_grace);
     collect_children(agent);
     check_done(agent);
@@ -177,8 +178,8 @@ static void grace_over(struct tb_timer *timer)
     struct tb_agent *agent = TB_CONTAINER(timer, struct tb_agent, grace);
     if (agent->phase == TB_AGENT_STOPPING) {
         stop(agent, true);
-    } else if (tb_ranks_dumping(&agent->local.ranks)) {
-        tb_ranks_kill(&agent->local.ranks);
+    } else if (tb_host_worlds_dumping(&agent->worlds)) {
+        tb_host_worlds_kill(&agent->worlds);
         tb_timer_set(&agent->loop, timer, LAST_NS);
     } else {
         finish(agent); /* a process that even SIGKILL does not end; the guardian tries once more */
@@ -225,19 +226,21 @@ static void output_heard(void *context)
 
 static bool has_rank(void *context, uint32_t rank)
 {
-    return tb_local_ranks_has(&((const struct tb_agent *)context)->local, rank);
+    const struct tb_local_ranks *local = tb_host_worlds_find(&((const struct tb_agent *)context)->worlds, rank);
+    return local != NULL && tb_local_ranks_has(local, rank);
 }
 
 static bool rank_is_gone(void *context, uint32_t rank)
 {
-    return tb_local_ranks_is_gone(&((const struct tb_agent *)context)->local, rank);
+    const struct tb_local_ranks *local = tb_host_worlds_find(&((const struct tb_agent *)context)->worlds, rank);
+    return local != NULL && tb_local_ranks_is_gone(local, rank);
 }
 
 static void take_connection(void *context, uint32_t rank, struct tb_proc proc, enum tb_stream stream, int error,
                             int descriptor)
 {
     struct tb_agent *agent = context;
-    tb_local_ranks_connection(&agent->local, rank, proc, stream, error, descriptor);
+    tb_local_ranks_connection(tb_host_worlds_find(&agent->worlds, rank), rank, proc, stream, error, descriptor);
 }
 
 static void take_control_stream(void *context, const struct tb_connected *connected)
@@ -298,16 +301,21 @@ static void take_setup(struct tb_agent *agent, struct tb_reader *r)
     tb_local_ranks_tell_ready(&agent->local, &agent->setup, &agent->member.addresses);
 }
 
+static struct tb_rank_start start_of(const struct tb_agent *agent)
+{
+    return (struct tb_rank_start){.setup = &agent->setup,
+                                  .book = &agent->book,
+                                  .host = agent->host,
+                                  .mask = &agent->process.mask,
+                                  .descriptors = &agent->process.descriptors,
+                                  .file_size = &agent->process.file_size};
+}
+
 /* The word to start the ranks. */
 static void take_start(struct tb_agent *agent, struct tb_reader *r)
 {
     struct tb_start_failure failure;
-    const struct tb_rank_start start = {.setup = &agent->setup,
-                                        .book = &agent->book,
-                                        .host = agent->host,
-                                        .mask = &agent->process.mask,
-                                        .descriptors = &agent->process.descriptors,
-                                        .file_size = &agent->process.file_size};
+    const struct tb_rank_start start = start_of(agent);
     if (agent->phase != TB_AGENT_TOLD)
         return;
     agent->phase = TB_AGENT_RUNNING;
@@ -351,7 +359,7 @@ static void take_routes(struct tb_agent *agent, struct tb_reader *r)
         return;
     int rc = tb_host_routes_decode(&routes, r, agent->setup.host_count);
     if (rc == TB_OK && agent->member.running)
-        rc = tb_local_ranks_reroute(&agent->local, &routes);
+        rc = tb_host_worlds_reroute(&agent->worlds, &routes);
     if (rc != TB_OK) {
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
         return;
@@ -375,6 +383,20 @@ static void take_plan(struct tb_agent *agent, struct tb_reader *r)
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
 }
 
+/* Others will be started. */
+static void take_world(struct tb_agent *agent, struct tb_reader *r)
+{
+    if (agent->member.running && tb_host_worlds_expect(&agent->worlds, r, &agent->book, agent->setup.host) != TB_OK)
+        trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+}
+
+static void take_world_start(struct tb_agent *agent, struct tb_reader *r)
+{
+    const struct tb_rank_start start = start_of(agent);
+    if (agent->phase == TB_AGENT_RUNNING)
+        tb_host_worlds_start(&agent->worlds, r, &start);
+}
+
 /* ---- what else the launcher says --------------------------------------------------------------------------------- */
 
 static void take_input(struct tb_agent *agent, struct tb_reader *r)
@@ -387,7 +409,7 @@ static void take_input(struct tb_agent *agent, struct tb_reader *r)
 
 static void take_window(struct tb_agent *agent, struct tb_reader *r)
 {
-    tb_outputs_allow(&agent->local.outputs, tb_get_u32(r));
+    tb_host_worlds_allow(&agent->worlds, tb_get_u32(r));
 }
 
 static void take_signal(struct tb_agent *agent, struct tb_reader *r)
@@ -396,7 +418,7 @@ static void take_signal(struct tb_agent *agent, struct tb_reader *r)
     if (signal == SIGTSTP || signal == SIGCONT)
         tb_uplink_suspend(&agent->uplink, signal == SIGTSTP);
     if (signal > 0 && signal < NSIG)
-        tb_ranks_signal(&agent->local.ranks, signal == SIGTSTP ? SIGSTOP : signal);
+        tb_host_worlds_signal(&agent->worlds, signal == SIGTSTP ? SIGSTOP : signal);
 }
 
 static void take_ask(struct tb_agent *agent, struct tb_reader *r)
@@ -421,7 +443,7 @@ static void take_stop(struct tb_agent *agent, struct tb_reader *r)
 {
     bool now = tb_get_u8(r) != 0;
     if (now && agent->phase < TB_AGENT_KILLING)
-        tb_ranks_kill(&agent->local.ranks); /* core files do not matter any more */
+        tb_host_worlds_kill(&agent->worlds); /* core files do not matter any more */
     stop(agent, now);
 }
 
@@ -467,9 +489,10 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
         {TB_CONTROL_COSTS, take_costs},         {TB_CONTROL_PLAN, take_plan},   {TB_CONTROL_ADDRESS_BOOK, take_book},
         {TB_CONTROL_STAND_INS, take_stand_ins}, {TB_CONTROL_START, take_start}, {TB_CONTROL_SIGNAL, take_signal},
         {TB_CONTROL_STOP, take_stop},           {TB_CONTROL_ASK, take_ask},     {TB_CONTROL_LOST, take_lost},
+        {TB_CONTROL_WORLD, take_world},         {TB_CONTROL_WORLD_START, take_world_start},
         {TB_CONTROL_REGISTRY_ANSWER, take_registry_answer}};
     struct tb_agent *agent = context;
-    if (tb_tunnels_take(&agent->tunnels, frame))
+    if (tb_tunnels_take(&agent->tunnels, frame) || tb_host_worlds_take(&agent->worlds, frame))
         return;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (table[i].kind == frame->kind) {
@@ -508,6 +531,7 @@ static void settle(struct tb_loop *loop)
 {
     struct tb_agent *agent = TB_CONTAINER(loop, struct tb_agent, loop);
     tb_tunnels_settle(&agent->tunnels);
+    tb_host_worlds_settle(&agent->worlds);
     if (tb_uplink_settle(&agent->uplink) == TB_OK && agent->gone_told)
         loop->stop = true;
 }
@@ -532,6 +556,7 @@ static void open_parts(struct tb_agent *agent)
                                                    .link = tell_link,
                                                    .note = note};
     tb_local_ranks_open(&agent->local, &agent->loop, &agent->uplink, &local);
+    tb_host_worlds_open(&agent->worlds, &agent->loop, &agent->uplink, &agent->local, &local);
     tb_tunnels_open(&agent->tunnels, &agent->loop, &agent->uplink, &agent->process.mask, &tunnels);
     agent->member = (struct tb_member){.loop = &agent->loop,
                                        .key = &agent->setup.key,
@@ -578,7 +603,7 @@ int tb_agent_run(struct tb_guardian *guardian)
         agent->exit_code = 1;
     }
     if (!agent->orderly)
-        tb_ranks_kill(&agent->local.ranks);
+        tb_host_worlds_kill(&agent->worlds);
     tb_guardian_leave(agent->guardian, agent->orderly);
     tb_host_network_close(&agent->network);
     /* Everything else goes with the process. */

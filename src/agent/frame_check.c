@@ -15,7 +15,7 @@ static int check_rank(const struct tb_member *member, struct tb_proc from, const
     struct tb_proc to = cargo->destination;
     if (cargo->source.job != from.job || cargo->source.index != from.index)
         return refuse(from, "a frame of", cargo->source);
-    if (to.job != from.job || to.index >= member->book->ranks || to.index == from.index)
+    if (to.job != from.job || !tb_address_book_knows(member->book, to.index) || to.index == from.index)
         return refuse(from, "a frame for", to);
     return TB_OK;
 }

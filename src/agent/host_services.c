@@ -1,4 +1,6 @@
 #include "agent/host_services.h"
+#include "job/shared_bytes.h"
+#include "job/worlds.h"
 #include "transport/transport.h"
 
 #include <fcntl.h>
@@ -10,7 +12,8 @@
 void tb_host_services_init(struct tb_host_services *services)
 {
     *services =
-        (struct tb_host_services){.segment = -1, .book = -1, .routes = -1, .costs = -1, .plan = -1, .plans = -1};
+        (struct tb_host_services){.segment = -1, .book = -1, .routes = -1, .costs = -1, .plan = -1, .plans = -1,
+                                  .worlds = -1, .parent = -1};
 }
 
 /* Memory that ranks write to; nobody can change its length. */
@@ -55,6 +58,35 @@ int tb_host_services_make(struct tb_host_services *services, uint32_t rank_count
     return rc == TB_OK ? tb_host_routes_share(routes, &services->routes) : rc;
 }
 
+static int duplicate(int descriptor, int *copy)
+{
+    if (descriptor < 0)
+        return TB_OK;
+    *copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    return *copy >= 0 ? TB_OK : tb_error_errno("cannot share with new ranks what the others have");
+}
+
+int tb_host_services_spawn(struct tb_host_services *services, uint32_t rank_count, const struct tb_host_services *others,
+                           const struct tb_address_book *book, const void *parent, size_t parent_bytes)
+{
+    services->host = others->host;
+    services->parameters = others->parameters;
+    int rc = make_doorbells(services, rank_count);
+    if (rc == TB_OK)
+        rc = make_memories(services);
+    if (rc == TB_OK)
+        rc = duplicate(others->book, &services->book);
+    if (rc == TB_OK)
+        rc = duplicate(others->routes, &services->routes);
+    if (rc == TB_OK)
+        rc = duplicate(others->costs, &services->costs);
+    if (rc == TB_OK)
+        rc = duplicate(others->plan, &services->plan);
+    if (rc == TB_OK)
+        rc = tb_worlds_share(book, &services->worlds);
+    return rc == TB_OK ? tb_shared_bytes_put(parent, parent_bytes, &services->parent) : rc;
+}
+
 int tb_host_services_change_routes(struct tb_host_services *services, const struct tb_host_routes *routes)
 {
     int descriptor = -1, rc = tb_host_routes_share(routes, &descriptor);
@@ -69,7 +101,8 @@ int tb_host_services_change_routes(struct tb_host_services *services, const stru
 void tb_host_services_close(struct tb_host_services *services)
 {
     int files[] = {services->segment, services->book, services->routes,
-                   services->costs,   services->plan, services->plans};
+                   services->costs,   services->plan, services->plans,
+                   services->worlds,  services->parent};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i] >= 0)
             close(files[i]);

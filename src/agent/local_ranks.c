@@ -100,6 +100,26 @@ static void rank_says_waits(void *context, uint32_t local, uint32_t number, uint
     tb_wait_question_take(&l->question, local, number, count, waits);
 }
 
+static void rank_joined(void *context, uint32_t local)
+{
+    struct tb_local_ranks *l = context;
+    if (!l->more)
+        return;
+    tb_put_u32(tb_uplink_begin(l->uplink, TB_CONTROL_JOINED), l->ranks.all[local].rank);
+    tb_uplink_end(l->uplink);
+}
+
+static void rank_wishes(void *context, uint32_t local, enum tb_control what, uint32_t number, const void *bytes,
+                        size_t length)
+{
+    struct tb_local_ranks *l = context;
+    struct tb_writer *w = tb_uplink_begin(l->uplink, what);
+    tb_put_u32(w, l->ranks.all[local].rank);
+    tb_put_u32(w, number);
+    tb_put_bytes(w, bytes, length);
+    tb_uplink_end(l->uplink);
+}
+
 static void rank_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                          size_t length)
 {
@@ -218,6 +238,8 @@ int tb_local_ranks_listen(struct tb_local_ranks *l)
                                                .connect = rank_connects,
                                                .waiting = rank_waits,
                                                .waits = rank_says_waits,
+                                               .joined = rank_joined,
+                                               .wishes = rank_wishes,
                                                .left = rank_left,
                                                .group_trouble = rank_has_trouble,
                                                .registry = rank_asks_registry,
@@ -245,6 +267,7 @@ int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, 
     if (l->plan.have > 0)
         return tb_error(TB_ERR_PROTOCOL, "the address book has come before the end of the plan");
     l->services.host = host;
+    l->services.size = book->ranks;
     l->services.parameters = setup->parameters;
     l->services.multicast = &l->group.known;
     int rc = tb_host_services_make(&l->services, count, book, routes);
@@ -252,7 +275,29 @@ int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, 
         rc = tb_rank_port_make(&l->port, &l->services, count, 64 + 4 * (book->ranks + book->host_count));
     if (rc == TB_OK)
         rc = tb_outputs_make(&l->outputs, count, setup->hold);
-    return rc == TB_OK ? tb_ranks_make(&l->ranks, book, host) : rc;
+    return rc == TB_OK ? tb_ranks_make(&l->ranks, book, host, 0, book->ranks) : rc;
+}
+
+int tb_local_ranks_make_more(struct tb_local_ranks *l, const struct tb_local_ranks *others,
+                             const struct tb_setup *setup, const struct tb_address_book *book,
+                             const struct tb_world_part *part)
+{
+    l->more = true;
+    l->parameters = others->parameters;
+    l->services.first = part->first;
+    l->services.size = part->size;
+    int rc = tb_ranks_make(&l->ranks, book, setup->host, part->first, part->size);
+    uint32_t count = l->ranks.count;
+    if (rc == TB_OK)
+        rc = tb_host_services_spawn(&l->services, count, &others->services, book, part->parent, part->parent_bytes);
+    if (rc == TB_OK)
+        rc = tb_local_ranks_listen(l);
+    if (rc == TB_OK)
+        rc = tb_rank_port_make(&l->port, &l->services, count, others->port.parcel_limit);
+    if (rc == TB_OK)
+        rc = tb_outputs_make(&l->outputs, count, setup->hold);
+    tb_outputs_allow(&l->outputs, setup->window);
+    return rc;
 }
 
 void tb_local_ranks_tell_ready(struct tb_local_ranks *l, const struct tb_setup *setup,
@@ -266,7 +311,8 @@ void tb_local_ranks_tell_ready(struct tb_local_ranks *l, const struct tb_setup *
     free(seats);
 }
 
-int tb_local_ranks_start(struct tb_local_ranks *l, const struct tb_rank_start *start, struct tb_start_failure *failure)
+int tb_local_ranks_start_more(struct tb_local_ranks *l, const struct tb_rank_start *start,
+                              struct tb_start_failure *failure)
 {
     struct tb_rank_start own = *start;
     own.binding = l->binding;
@@ -276,9 +322,16 @@ int tb_local_ranks_start(struct tb_local_ranks *l, const struct tb_rank_start *s
     int rc = tb_ranks_start(&l->ranks, &own, failure);
     tb_cpu_binding_close(l->binding);
     l->binding = NULL;
+    if (rc == TB_OK)
+        tb_core_watch_start(&l->cores, l->ranks.count);
+    return rc;
+}
+
+int tb_local_ranks_start(struct tb_local_ranks *l, const struct tb_rank_start *start, struct tb_start_failure *failure)
+{
+    int rc = tb_local_ranks_start_more(l, start, failure);
     if (rc != TB_OK)
         return rc;
-    tb_core_watch_start(&l->cores, l->ranks.count);
     struct tb_writer *w = tb_uplink_begin(l->uplink, TB_CONTROL_STARTED);
     tb_put_u32(w, l->ranks.count);
     for (uint32_t i = 0; i < l->ranks.count; i++)
@@ -358,6 +411,24 @@ void tb_local_ranks_stop(struct tb_local_ranks *l)
         if (!rank->ended && rank->pid > 0)
             rank->dying = tb_process_is_dying(rank->pid) || (joined > 0 && tb_process_is_dying(joined));
     }
+}
+
+void tb_local_ranks_close(struct tb_local_ranks *l)
+{
+    tb_outputs_close(&l->outputs);
+    if (l->port.loop != NULL)
+        tb_rank_port_close(&l->port);
+    tb_core_watch_close(&l->cores);
+    tb_wait_question_close(&l->question);
+    tb_ranks_close(&l->ranks);
+    tb_host_services_close(&l->services);
+}
+
+void tb_local_ranks_answer(struct tb_local_ranks *l, uint32_t rank, const struct tb_port_answer *answer)
+{
+    const struct tb_rank *found = tb_ranks_find(&l->ranks, rank);
+    if (found != NULL && !found->ended)
+        tb_rank_port_answer(&l->port, found->local, answer);
 }
 
 /* ---- for the network --------------------------------------------------------------------------------------------- */

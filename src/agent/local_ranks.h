@@ -1,4 +1,4 @@
-/* Everything on this host that concerns its ranks: their processes, the port at which they ask, what they write and
+/* Everything on this host that concerns its ranks, those of one world: their processes, the port at which they ask, what they write and
  * read, and the services that they share, wired to each other. What the launcher is to know of them is told it by the
  * uplink; the rest is told the owner, the agent. One thread. */
 #ifndef TB_AGENT_LOCAL_RANKS_H
@@ -33,6 +33,7 @@ struct tb_local_ranks {
     struct tb_uplink *uplink;
     struct tb_local_ranks_events events;
     bool stopping; /* the agent ends them: that is told with each end */
+    bool more;     /* they are not of the world that the job has begun with: their joining is told */
     struct tb_host_parameters parameters;
     struct tb_cost_store costs;
     struct tb_sealed_store plan;
@@ -57,10 +58,24 @@ void tb_local_ranks_tell_ready(struct tb_local_ranks *local, const struct tb_set
 /* From now on they are known, and others may connect to them. */
 int tb_local_ranks_make(struct tb_local_ranks *local, const struct tb_setup *setup, const struct tb_address_book *book,
                         const struct tb_host_routes *routes);
+/* The same of a world that is started while the job runs, beside those of `others`. `setup` has its programs, and must
+ * live as long. */
+struct tb_world_part {
+    uint32_t first, size; /* the whole world */
+    const void *parent;   /* as in struct tb_spawn */
+    size_t parent_bytes;
+};
+int tb_local_ranks_make_more(struct tb_local_ranks *local, const struct tb_local_ranks *others,
+                             const struct tb_setup *setup, const struct tb_address_book *book,
+                             const struct tb_world_part *part);
 /* Starts them, and tells the launcher. What `start` does not say of this host it gets here. An error: `failure` says
  * what the user is to be told; some may run. */
 int tb_local_ranks_start(struct tb_local_ranks *local, const struct tb_rank_start *start,
                          struct tb_start_failure *failure);
+/* Those of such a world, of which the launcher hears when they have joined. */
+int tb_local_ranks_start_more(struct tb_local_ranks *local, const struct tb_rank_start *start,
+                              struct tb_start_failure *failure);
+void tb_local_ranks_close(struct tb_local_ranks *local); /* of such a world, when all of them have ended */
 /* Before the address book: a part of what links cost; later: of another version, which the ranks are given. */
 int tb_local_ranks_take_costs(struct tb_local_ranks *local, struct tb_reader *r, uint32_t host_count);
 /* Before the address book: a part of the plan that the job follows. */
@@ -80,6 +95,8 @@ bool tb_local_ranks_is_gone(const struct tb_local_ranks *local, uint32_t rank);
 /* As tb_rank_port_connection. */
 void tb_local_ranks_connection(struct tb_local_ranks *local, uint32_t rank, struct tb_proc proc, enum tb_stream stream,
                                int error, int descriptor);
+/* What the launcher answers to a rank of this host. */
+void tb_local_ranks_answer(struct tb_local_ranks *local, uint32_t rank, const struct tb_port_answer *answer);
 static inline bool tb_local_ranks_all_ended(const struct tb_local_ranks *local)
 {
     return local->ranks.ended_count == local->ranks.count;

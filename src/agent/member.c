@@ -4,7 +4,8 @@ int tb_member_find_host(const struct tb_member *member, struct tb_proc proc, uin
 {
     bool is_agent = tb_proc_is_agent(proc);
     *host = proc.index & ~TB_PROC_AGENT;
-    if (proc.job != member->self.job || *host >= (is_agent ? member->book->host_count : member->book->ranks))
+    if (proc.job != member->self.job ||
+        (is_agent ? *host >= member->book->host_count : !tb_address_book_knows(member->book, proc.index)))
         return tb_error(TB_ERR_PEER, "there is no %s %u in this job", is_agent ? "host" : "rank", *host);
     if (!is_agent)
         *host = tb_address_book_host_of(member->book, proc.index);

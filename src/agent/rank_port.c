@@ -1,6 +1,7 @@
-#include "agent/rank_port.h"
+#include "agent/rank_parcels.h"
 
 #include "agent/process_state.h"
+#include "job/shared_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,99 +13,15 @@
 #include <unistd.h>
 
 #define HELLO_PATIENCE_NS 5000000000u
-#define RETRY_NS          5000000u
 #define ANCESTORS_LIMIT   256
 
-/* A packet that waits for its rank, with a descriptor or -1. */
-struct parcel {
-    struct tb_list node;
-    enum tb_control kind;
-    struct tb_writer fields;
-    int descriptor;
-};
-
 /* ---- packets to a rank ------------------------------------------------------------------------------------------- */
-
-static void free_parcel(struct tb_port_rank *rank, struct parcel *parcel)
-{
-    tb_list_remove(&parcel->node);
-    rank->parcel_count--;
-    if (parcel->descriptor >= 0)
-        close(parcel->descriptor);
-    tb_writer_close(&parcel->fields);
-    free(parcel);
-}
-
-static int send_welcome(struct tb_port_rank *rank)
-{
-    const struct tb_host_services *s = rank->port->services;
-    struct tb_rank_welcome welcome = {
-        .rank = rank->rank, .host = s->host, .app = rank->app, .segment_bytes = s->segment_bytes};
-    welcome.multicast = s->multicast != NULL && s->multicast->expected;
-    const int files[TB_WELCOME_FILES] = {
-        [TB_WELCOME_SEGMENT] = s->segment, [TB_WELCOME_BOOK] = s->book,   [TB_WELCOME_ROUTES] = s->routes,
-        [TB_WELCOME_COSTS] = s->costs,     [TB_WELCOME_PLANS] = s->plans, [TB_WELCOME_PLAN] = s->plan};
-    return tb_rank_welcome_send(rank->control.descriptor, &welcome, s->parameters, files, s->doorbells, s->rank_count,
-                                &rank->welcomed);
-}
-
-/* What could not be sent at once: when there is room again, or, since the kernel does not tell when descriptors under
- * way have become fewer, after a moment. */
-static void wait_for_room(struct tb_port_rank *rank)
-{
-    struct tb_rank_port *port = rank->port;
-    if (!tb_timer_is_set(&port->retry))
-        tb_timer_set(port->loop, &port->retry, RETRY_NS);
-}
-
-static void flush_parcels(struct tb_port_rank *rank)
-{
-    if (rank->control.descriptor < 0)
-        return;
-    if (rank->welcomed < rank->port->services->rank_count) {
-        if (send_welcome(rank) == TB_AGAIN)
-            wait_for_room(rank);
-        if (rank->welcomed < rank->port->services->rank_count)
-            return;
-    }
-    /* Until its process is known, a packet could be queued in a socket that nobody will read. */
-    struct parcel *parcel;
-    TB_LIST_EACH (parcel, &rank->parcels, struct parcel, node) {
-        if (rank->joined == 0)
-            return;
-        int rc = tb_packet_send(rank->control.descriptor, parcel->kind, &parcel->fields, &parcel->descriptor,
-                                parcel->descriptor >= 0 ? 1 : 0);
-        if (rc == TB_AGAIN) {
-            wait_for_room(rank);
-            return;
-        }
-        if (rc != TB_OK && parcel->kind == TB_CONTROL_CONNECTION && parcel->descriptor >= 0)
-            shutdown(parcel->descriptor, SHUT_RDWR); /* the agent may have a copy of it */
-        free_parcel(rank, parcel);
-    }
-}
 
 static void retry_all(struct tb_timer *timer)
 {
     struct tb_rank_port *port = TB_CONTAINER(timer, struct tb_rank_port, retry);
     for (uint32_t i = 0; i < port->count; i++)
-        flush_parcels(&port->ranks[i]);
-}
-
-/* A packet that will be sent when its fields are written; takes the descriptor. NULL: it cannot. */
-static struct parcel *add_parcel(struct tb_port_rank *rank, enum tb_control kind, int descriptor)
-{
-    struct parcel *parcel = calloc(1, sizeof *parcel);
-    if (parcel == NULL || rank->over) {
-        free(parcel);
-        return NULL;
-    }
-    parcel->kind = kind;
-    parcel->descriptor = descriptor;
-    tb_writer_open(&parcel->fields);
-    tb_list_append(&rank->parcels, &parcel->node);
-    rank->parcel_count++;
-    return parcel;
+        tb_rank_parcels_flush(&port->ranks[i]);
 }
 
 void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct tb_proc proc, enum tb_stream stream,
@@ -112,37 +29,20 @@ void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct t
 {
     struct tb_port_rank *rank = &port->ranks[local];
     bool room = rank->parcel_count < port->parcel_limit;
-    struct parcel *parcel = room ? add_parcel(rank, TB_CONTROL_CONNECTION, descriptor) : NULL;
-    if (parcel == NULL) {
+    struct tb_writer *fields = room ? tb_rank_parcels_add(rank, TB_CONTROL_CONNECTION, descriptor) : NULL;
+    if (fields == NULL) {
         if (descriptor >= 0) {
             shutdown(descriptor, SHUT_RDWR); /* as above */
             close(descriptor);
         }
         return;
     }
-    tb_put_u32(&parcel->fields, proc.job);
-    tb_put_u32(&parcel->fields, proc.index);
-    tb_put_u32(&parcel->fields, stream);
-    tb_put_u32(&parcel->fields, (uint32_t)error);
-    tb_put_text(&parcel->fields, error != TB_OK ? tb_error_story() : "");
-    flush_parcels(rank);
-}
-
-/* One of a kind of which only the newest counts: it takes the place of the one that still waits. */
-static struct parcel *renew_parcel(struct tb_port_rank *rank, enum tb_control kind, int descriptor)
-{
-    struct parcel *parcel;
-    TB_LIST_EACH (parcel, &rank->parcels, struct parcel, node) {
-        if (parcel->kind != kind)
-            continue;
-        if (parcel->descriptor >= 0)
-            close(parcel->descriptor);
-        parcel->descriptor = descriptor;
-        tb_writer_close(&parcel->fields);
-        tb_writer_open(&parcel->fields);
-        return parcel;
-    }
-    return add_parcel(rank, kind, descriptor);
+    tb_put_u32(fields, proc.job);
+    tb_put_u32(fields, proc.index);
+    tb_put_u32(fields, stream);
+    tb_put_u32(fields, (uint32_t)error);
+    tb_put_text(fields, error != TB_OK ? tb_error_story() : "");
+    tb_rank_parcels_flush(rank);
 }
 
 void tb_rank_port_routes(struct tb_rank_port *port)
@@ -150,8 +50,8 @@ void tb_rank_port_routes(struct tb_rank_port *port)
     for (uint32_t i = 0; i < port->count; i++) {
         struct tb_port_rank *rank = &port->ranks[i];
         int descriptor = fcntl(port->services->routes, F_DUPFD_CLOEXEC, 3);
-        if (renew_parcel(rank, TB_CONTROL_ROUTES, descriptor) != NULL)
-            flush_parcels(rank);
+        if (tb_rank_parcels_renew(rank, TB_CONTROL_ROUTES, descriptor) != NULL)
+            tb_rank_parcels_flush(rank);
         else if (descriptor >= 0)
             close(descriptor);
     }
@@ -161,48 +61,78 @@ void tb_rank_port_costs(struct tb_rank_port *port, uint32_t version, int costs)
 {
     for (uint32_t i = 0; i < port->count; i++) {
         int descriptor = fcntl(costs, F_DUPFD_CLOEXEC, 3);
-        struct parcel *parcel = descriptor >= 0 ? add_parcel(&port->ranks[i], TB_CONTROL_COSTS, descriptor) : NULL;
-        if (parcel == NULL) {
+        struct tb_writer *fields =
+            descriptor >= 0 ? tb_rank_parcels_add(&port->ranks[i], TB_CONTROL_COSTS, descriptor) : NULL;
+        if (fields == NULL) {
             if (descriptor >= 0)
                 close(descriptor);
             continue;
         }
-        tb_put_u32(&parcel->fields, version);
-        flush_parcels(&port->ranks[i]);
+        tb_put_u32(fields, version);
+        tb_rank_parcels_flush(&port->ranks[i]);
     }
+}
+
+void tb_rank_port_worlds(struct tb_rank_port *port, int worlds)
+{
+    for (uint32_t i = 0; i < port->count; i++) {
+        int descriptor = fcntl(worlds, F_DUPFD_CLOEXEC, 3);
+        if (descriptor >= 0 && tb_rank_parcels_renew(&port->ranks[i], TB_CONTROL_WORLD, descriptor) != NULL)
+            tb_rank_parcels_flush(&port->ranks[i]);
+        else if (descriptor >= 0)
+            close(descriptor);
+    }
+}
+
+void tb_rank_port_answer(struct tb_rank_port *port, uint32_t local, const struct tb_port_answer *answer)
+{
+    struct tb_port_rank *rank = &port->ranks[local];
+    int descriptor = -1, error = answer->error;
+    if (error == TB_OK && answer->length > 0)
+        error = tb_shared_bytes_put(answer->bytes, answer->length, &descriptor);
+    struct tb_writer *fields = tb_rank_parcels_add(rank, TB_CONTROL_ANSWER, descriptor);
+    if (fields == NULL) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return;
+    }
+    tb_put_u32(fields, answer->number);
+    tb_put_u32(fields, (uint32_t)error);
+    tb_put_bytes(fields, answer->text, answer->text_length);
+    tb_rank_parcels_flush(rank);
 }
 
 void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number)
 {
     struct tb_port_rank *rank = &port->ranks[local];
-    struct parcel *parcel = renew_parcel(rank, TB_CONTROL_ASK, -1);
-    if (parcel == NULL)
+    struct tb_writer *fields = tb_rank_parcels_renew(rank, TB_CONTROL_ASK, -1);
+    if (fields == NULL)
         return;
-    tb_put_u32(&parcel->fields, number);
-    flush_parcels(rank);
+    tb_put_u32(fields, number);
+    tb_rank_parcels_flush(rank);
 }
 
 void tb_rank_port_tell(struct tb_rank_port *port, uint32_t local, enum tb_control kind, const void *fields, size_t length)
 {
-    struct parcel *parcel = add_parcel(&port->ranks[local], kind, -1);
+    struct tb_writer *parcel = tb_rank_parcels_add(&port->ranks[local], kind, -1);
     if (parcel == NULL)
         return;
-    tb_put_raw(&parcel->fields, fields, length);
-    flush_parcels(&port->ranks[local]);
+    tb_put_raw(parcel, fields, length);
+    tb_rank_parcels_flush(&port->ranks[local]);
 }
 
 static void tell_verdict(struct tb_port_rank *rank)
 {
-    struct parcel *parcel = renew_parcel(rank, TB_CONTROL_GROUP_VERDICT, -1);
-    if (parcel != NULL)
-        tb_multicast_put(&parcel->fields, rank->port->services->multicast);
+    struct tb_writer *fields = tb_rank_parcels_renew(rank, TB_CONTROL_GROUP_VERDICT, -1);
+    if (fields != NULL)
+        tb_multicast_put(fields, rank->port->services->multicast);
 }
 
 void tb_rank_port_verdict(struct tb_rank_port *port)
 {
     for (uint32_t i = 0; i < port->count; i++) {
         tell_verdict(&port->ranks[i]);
-        flush_parcels(&port->ranks[i]);
+        tb_rank_parcels_flush(&port->ranks[i]);
     }
 }
 
@@ -312,6 +242,25 @@ static void take_registry(struct tb_port_rank *rank, struct tb_reader *r)
         events->registry(events->context, local_of(rank), question, length);
 }
 
+/* Something for the launcher; what it is comes along. */
+static void take_wish(struct tb_port_rank *rank, struct tb_packet *packet)
+{
+    const struct tb_rank_port_events *events = &rank->port->events;
+    uint32_t number = tb_get_u32(&packet->frame.fields);
+    void *bytes;
+    size_t length;
+    if (tb_reader_end(&packet->frame.fields) != TB_OK || packet->descriptor_count != 1)
+        return;
+    if (tb_shared_bytes_get(packet->descriptors[0], &bytes, &length) != TB_OK) {
+        const char *why = tb_error_story();
+        tb_rank_port_answer(rank->port, local_of(rank),
+                            &(struct tb_port_answer){number, TB_ERR_LIMIT, why, strlen(why), NULL, 0});
+        return;
+    }
+    events->wishes(events->context, local_of(rank), (enum tb_control)packet->frame.kind, number, bytes, length);
+    free(bytes);
+}
+
 /* It may count processes in a namespace of its own. */
 static void take_hello(struct tb_port_rank *rank, struct tb_packet *packet)
 {
@@ -319,7 +268,7 @@ static void take_hello(struct tb_port_rank *rank, struct tb_packet *packet)
     rank->joined = packet->sender > 0 ? packet->sender : claimed;
     if (packet->sender > 0)
         watch_process(rank);
-    flush_parcels(rank);
+    tb_rank_parcels_flush(rank);
 }
 
 static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
@@ -330,11 +279,17 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
         take_hello(rank, packet);
         break;
     case TB_CONTROL_INITIALIZED:
+        if (!rank->initialized && rank->port->events.joined != NULL)
+            rank->port->events.joined(rank->port->events.context, local_of(rank));
         rank->initialized = true;
         rank->finalized = false; /* sessions come and go */
         break;
     case TB_CONTROL_FINALIZED:
         rank->finalized = true;
+        break;
+    case TB_CONTROL_SPAWN:
+    case TB_CONTROL_MEET:
+        take_wish(rank, packet);
         break;
     case TB_CONTROL_ABORT:
         take_abort(rank, r);
@@ -360,16 +315,6 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
     }
 }
 
-/* Nobody will come any more for what waits. */
-static void drop_parcels(struct tb_port_rank *rank)
-{
-    struct parcel *parcel;
-    TB_LIST_EACH (parcel, &rank->parcels, struct parcel, node)
-        free_parcel(rank, parcel);
-    tb_list_init(&rank->parcels);
-    rank->over = true;
-}
-
 /* Nobody is at the other end any more; a process that has not said hello may still come by name. */
 static void close_control(struct tb_port_rank *rank)
 {
@@ -379,7 +324,7 @@ static void close_control(struct tb_port_rank *rank)
         close(descriptor);
     }
     if (rank->joined != 0)
-        drop_parcels(rank);
+        tb_rank_parcels_drop(rank);
 }
 
 static void read_control(struct tb_port_rank *rank)
@@ -426,7 +371,7 @@ int tb_rank_port_add(struct tb_rank_port *port, uint32_t local, uint32_t rank, u
     setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)); /* who says hello? */
     int rc = watch_control(r, socket);
     if (rc == TB_OK)
-        send_welcome(r); /* what does not fit now follows when the rank asks by name */
+        tb_rank_parcels_welcome(r);
     return rc;
 }
 
@@ -438,7 +383,7 @@ void tb_rank_port_started(struct tb_rank_port *port, uint32_t local, pid_t pid)
 void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local)
 {
     close_control(&port->ranks[local]);
-    drop_parcels(&port->ranks[local]);
+    tb_rank_parcels_drop(&port->ranks[local]);
     close_process(&port->ranks[local]);
     port->ranks[local].pid = 0;
 }
@@ -509,7 +454,7 @@ static void admit(struct tb_rank_port *port, int socket)
     if (port->services->multicast != NULL && port->services->multicast->version > 0)
         tell_verdict(rank);
     if (watch_control(rank, socket) == TB_OK)
-        flush_parcels(rank);
+        tb_rank_parcels_flush(rank);
     watch_process(rank);
 }
 
@@ -586,7 +531,7 @@ void tb_rank_port_close(struct tb_rank_port *port)
     tb_callers_close(&port->joiners);
     for (uint32_t i = 0; i < port->count; i++) {
         close_control(&port->ranks[i]);
-        drop_parcels(&port->ranks[i]);
+        tb_rank_parcels_drop(&port->ranks[i]);
         close_process(&port->ranks[i]);
     }
     tb_timer_clear(&port->retry);

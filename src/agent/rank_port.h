@@ -23,6 +23,10 @@ struct tb_rank_port_events {
     /* The process that had joined the job for a rank has ended without MPI_Finalize, as waitpid would give it (-1: not
      * known). It was not the one that was started, which goes on. */
     void (*left)(void *context, uint32_t local, int status);
+    void (*joined)(void *context, uint32_t local); /* a rank has called MPI_Init, for the first time; may be NULL */
+    /* A rank wants something of the launcher: TB_CONTROL_SPAWN or _MEET. tb_rank_port_answer answers. */
+    void (*wishes)(void *context, uint32_t local, enum tb_control what, uint32_t number, const void *bytes,
+                   size_t length);
     /* A rank has trouble with the multicast group of the host, as the verdict of this version has it. */
     void (*group_trouble)(void *context, uint32_t version, enum tb_multicast_trouble what);
     /* A rank asks the registry of the job; tb_rank_port_tell answers. Nothing was looked at yet. */
@@ -30,6 +34,16 @@ struct tb_rank_port_events {
     /* A rank has ended the job. */
     void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                     size_t length);
+};
+
+/* What the launcher has answered. */
+struct tb_port_answer {
+    uint32_t number;
+    int error;
+    const char *text; /* not ended by 0 */
+    size_t text_length;
+    const void *bytes;
+    size_t length;
 };
 
 struct tb_rank_port;
@@ -78,6 +92,9 @@ void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local); /* it has e
 void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct tb_proc proc, enum tb_stream stream,
                              int error, int descriptor);
 void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number); /* what does it wait for? */
+/* Tells all ranks of worlds that were started since. The memfd stays the caller's. */
+void tb_rank_port_worlds(struct tb_rank_port *port, int worlds);
+void tb_rank_port_answer(struct tb_rank_port *port, uint32_t local, const struct tb_port_answer *answer);
 void tb_rank_port_routes(struct tb_rank_port *port); /* tells all ranks the routes, which have changed */
 /* Gives all ranks a later version of what links cost, behind those that they have. The memfd stays the caller's. */
 void tb_rank_port_costs(struct tb_rank_port *port, uint32_t version, int costs);

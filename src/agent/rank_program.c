@@ -126,7 +126,7 @@ int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_ra
 {
     const size_t size = TB_RANK_PROGRAM_OWN_BYTES;
     const uint32_t values[] = {[RANK] = place->rank,
-                               [SIZE] = start->book->ranks,
+                               [SIZE] = place->size,
                                [LOCAL_RANK] = place->local,
                                [LOCAL_SIZE] = place->local_count};
     struct stat about, pipe;
@@ -283,7 +283,8 @@ static bool speaks_for(const struct tb_rank_start *start, const struct tb_app *a
     for (const struct tb_app *earlier = setup->apps; earlier < app; earlier++)
         if (strcmp(earlier->arguments[0], app->arguments[0]) == 0)
             return false;
-    return app->first_rank < start->book->ranks && tb_address_book_host_of(start->book, app->first_rank) == setup->host;
+    return tb_address_book_knows(start->book, app->first_rank) &&
+           tb_address_book_host_of(start->book, app->first_rank) == setup->host;
 }
 
 /* A program of another MPI runs, but not as one job: said once, since a layer may translate its calls. */

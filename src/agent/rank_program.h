@@ -33,8 +33,8 @@ struct tb_start_failure {
 
 /* Who a rank is, as it is told by its environment. */
 struct tb_rank_place {
-    uint32_t rank, local; /* in the job, on this host */
-    uint32_t local_count; /* ranks of this host */
+    uint32_t rank, size;         /* in its world, which has so many */
+    uint32_t local, local_count; /* among those of this host */
 };
 
 /* A word to the user that is no trouble. */

@@ -21,27 +21,39 @@ void tb_ranks_close(struct tb_ranks *ranks)
     *ranks = (struct tb_ranks){.events = ranks->events};
 }
 
+/* They stand in the order of their indices. */
 struct tb_rank *tb_ranks_find(const struct tb_ranks *ranks, uint32_t rank)
 {
-    const struct tb_address_book *book = ranks->book;
-    if (book == NULL || rank >= book->ranks || tb_address_book_host_of(book, rank) != ranks->host)
-        return NULL;
-    return &ranks->all[tb_address_book_local_index(book, rank)];
+    uint32_t low = 0, high = ranks->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (ranks->all[middle].rank < rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < ranks->count && ranks->all[low].rank == rank ? &ranks->all[low] : NULL;
 }
 
-int tb_ranks_make(struct tb_ranks *ranks, const struct tb_address_book *book, uint32_t host)
+int tb_ranks_make(struct tb_ranks *ranks, const struct tb_address_book *book, uint32_t host, uint32_t first,
+                  uint32_t size)
 {
-    uint32_t count = book->hosts[host].rank_count, local = 0;
-    ranks->all = calloc(count + 1u, sizeof *ranks->all);
-    if (ranks->all == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", count);
-    for (uint32_t i = 0; i < book->range_count; i++) {
-        const struct tb_rank_range *range = &book->ranges[i];
-        for (uint32_t k = 0; range->host == host && k < range->count; k++, local++)
-            ranks->all[local] = (struct tb_rank){.rank = range->first_rank + k, .local = local};
+    uint32_t count = 0, end = first + size, run;
+    for (uint32_t rank = first; rank < end; rank += run) {
+        const struct tb_rank_range *range = tb_address_book_range(book, rank);
+        run = range->first_rank + range->count - rank;
+        run = run < end - rank ? run : end - rank;
+        if (range->host != host)
+            continue;
+        struct tb_rank *grown = reallocarray(ranks->all, count + run, sizeof *grown);
+        if (grown == NULL)
+            return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", count + run);
+        ranks->all = grown;
+        for (uint32_t i = 0; i < run; i++, count++)
+            grown[count] = (struct tb_rank){.rank = rank + i, .local = count};
     }
-    ranks->book = book;
-    ranks->host = host;
+    ranks->first = first;
+    ranks->size = size;
     ranks->count = count;
     return TB_OK;
 }
@@ -150,7 +162,8 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
     int rc = make_streams(rank, s->start->setup, &streams);
     if (rc == TB_OK)
         rc = tb_rank_program_describe(&s->program, s->start,
-                                      &(struct tb_rank_place){rank->rank, rank->local, ranks->count},
+                                      &(struct tb_rank_place){rank->rank - ranks->first, ranks->size, rank->local,
+                                                              ranks->count},
                                       streams.control[1], streams.output[1]);
     if (rc == TB_OK) {
         rc = ranks->events.starting(ranks->events.context, rank, streams.control[0]);

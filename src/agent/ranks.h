@@ -33,8 +33,7 @@ struct tb_ranks_events {
 
 struct tb_ranks {
     struct tb_ranks_events events;
-    const struct tb_address_book *book; /* set when they are started */
-    uint32_t host;
+    uint32_t first, size; /* of their world: the first index, and how many there are on all hosts */
     uint32_t count, ended_count;
     struct tb_rank *all; /* by their index on the host */
 };
@@ -42,8 +41,10 @@ struct tb_ranks {
 void tb_ranks_open(struct tb_ranks *ranks, const struct tb_ranks_events *events);
 void tb_ranks_close(struct tb_ranks *ranks); /* does not end them */
 
-/* Knows the ranks of this host of the address book, which must live as long; none has been started. */
-int tb_ranks_make(struct tb_ranks *ranks, const struct tb_address_book *book, uint32_t host);
+/* Knows those ranks of a world, of `size` indices from `first` on, that the address book has on this host; none has been
+ * started. */
+int tb_ranks_make(struct tb_ranks *ranks, const struct tb_address_book *book, uint32_t host, uint32_t first,
+                  uint32_t size);
 /* Starts them. An error: `failure` says what the user is to be told; some may run. */
 int tb_ranks_start(struct tb_ranks *ranks, const struct tb_rank_start *start, struct tb_start_failure *failure);
 /* A child of ours was collected: perhaps it was one. When all that have ended are collected, groups are forgotten that

@@ -95,7 +95,7 @@ static void world_open(struct world *w, char **arguments)
     w->start = (struct tb_rank_start){
         .setup = &w->setup, .book = &w->book, .host = "here", .port_name = "tombolo-test", .mask = &w->mask};
     tb_ranks_open(&w->ranks, &events);
-    assert_int_equal(tb_ranks_make(&w->ranks, &w->book, 1), TB_OK);
+    assert_int_equal(tb_ranks_make(&w->ranks, &w->book, 1, 0, w->book.ranks), TB_OK);
 }
 
 static void collect(struct world *w)

@@ -187,6 +187,15 @@ static int control_make(struct tb_channel *c, const uint32_t *procs)
     return c->control != NULL ? channel_fill(c->control, procs, false) : TB_ERR_MEMORY;
 }
 
+/* Peers are found by their number alone, so there must be room for those that were started since. */
+static int channel_reach(struct tb_engine *e, const struct tb_channel_config *config)
+{
+    uint32_t last = config->procs == NULL && config->size > 0 ? config->size - 1 : 0;
+    for (uint32_t i = 0; config->procs != NULL && i < config->size; i++)
+        last = config->procs[i] > last ? config->procs[i] : last;
+    return tb_peers_grow(&e->peers, last);
+}
+
 int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
 {
     struct tb_channel *c = channel_new(engine, config->size, config->rank, config->owner);
@@ -194,7 +203,9 @@ int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config 
         return TB_ERR_MEMORY;
     c->local = config->local;
     tb_engine_lock(engine);
-    int error = channel_fill(c, config->procs, true);
+    int error = channel_reach(engine, config);
+    if (error == TB_OK)
+        error = channel_fill(c, config->procs, true);
     if (error == TB_OK && !c->local)
         error = control_make(c, config->procs);
     if (error == TB_OK)

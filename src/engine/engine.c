@@ -58,10 +58,17 @@ static void up_writable(void *context, struct tb_endpoint *to)
         p->held[TB_STREAM_SHORT] = p->held[TB_STREAM_BULK] = false;
 }
 
+static bool engine_knows(const struct tb_engine *e, struct tb_proc proc)
+{
+    return proc.job == e->config.transport.self.job &&
+           (proc.index < e->config.processes ||
+            (e->config.knows != NULL && e->config.knows(e->config.context, proc.index)));
+}
+
 static void up_opened(void *context, struct tb_endpoint *from)
 {
     struct tb_engine *e = context;
-    if (from->proc.job != e->config.transport.self.job || from->proc.index >= e->config.processes)
+    if (!engine_knows(e, from->proc) || tb_peers_grow(&e->peers, from->proc.index) != TB_OK)
         return;
     struct tb_peer *p = tb_peer_of(e, from->proc.index);
     from->user = p;
@@ -177,7 +184,7 @@ void tb_engine_routes(struct tb_engine *engine)
 void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error)
 {
     tb_engine_lock(engine);
-    bool known = proc.job == engine->config.transport.self.job && proc.index < engine->config.processes &&
+    bool known = engine_knows(engine, proc) && proc.index < engine->peers.count &&
                  proc.index != engine->config.transport.self.index;
     struct tb_peer *p = known ? tb_peer_of(engine, proc.index) : NULL;
     if (p != NULL)
@@ -248,6 +255,8 @@ static int engine_prepare(struct tb_engine *e)
     if (error == TB_OK)
         error = tb_peers_open(&e->peers, e->config.processes, grant_of(&e->config));
     if (error == TB_OK)
+        error = tb_peers_grow(&e->peers, e->config.transport.self.index);
+    if (error == TB_OK)
         error = tb_match_open(&e->matcher);
     return error;
 }
@@ -261,7 +270,6 @@ static bool engine_reserve(struct tb_engine *e)
 
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine)
 {
-    TB_ASSERT(config->transport.self.index < config->processes);
     struct tb_engine *e = calloc(1, sizeof *e);
     if (e == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the engine");

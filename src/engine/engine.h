@@ -60,12 +60,14 @@ struct tb_driver_table; /* driver.h */
 
 struct tb_engine_config {
     struct tb_transport_config transport; /* upcalls are filled in by the engine */
-    uint32_t processes;                   /* of the job */
+    uint32_t processes;                   /* with which the job has begun; they share eager memory, alike for all */
+    /* Whether there is, or was, a process of a higher index: one that was started since. NULL: there are none. */
+    bool (*knows)(void *context, uint32_t index);
     bool threaded;                        /* MPI_THREAD_MULTIPLE: lock */
     /* Which transports it has, in the order in which it prefers and polls them, the last one NULL; NULL: those of
      * tb_transports that the parameter `transports` names and that this process can use. */
     const struct tb_transport_table *const *transports;
-    /* Which processes are on this host, where the transport for that leads. */
+    /* Which processes are on this host and of this world, where the transport for that leads. */
     bool (*is_local)(void *context, struct tb_proc proc);
     /* What leads to the others, asked once for each; or an error, and its story: nothing does. NULL: all can be
      * connected with this one. */

@@ -51,6 +51,21 @@ int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant)
     return TB_OK;
 }
 
+/* By half as much again, so that many small steps take little. */
+int tb_peers_grow(struct tb_peers *peers, uint32_t index)
+{
+    if (index < peers->count)
+        return TB_OK;
+    uint32_t count = peers->count + peers->count / 2 > index ? peers->count + peers->count / 2 : index + 1;
+    struct tb_peer **grown = reallocarray(peers->by_index, count, sizeof(struct tb_peer *));
+    if (grown == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", count);
+    memset(grown + peers->count, 0, (count - peers->count) * sizeof(struct tb_peer *));
+    peers->by_index = grown;
+    peers->count = count;
+    return TB_OK;
+}
+
 void tb_peers_close(struct tb_peers *peers)
 {
     for (uint32_t i = 0; i < peers->count; i++)

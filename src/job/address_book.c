@@ -1,5 +1,5 @@
 /* The address book. */
-#include "job/job.h"
+#include "job/worlds.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,23 +20,31 @@
 
 #define PATTERNS_COMPARED 64u /* hosts that are alike have one of the first patterns */
 
-static const struct tb_rank_range *range_of(const struct tb_address_book *book, uint32_t rank)
+/* The last one that begins at or before a rank. */
+static const struct tb_rank_range *find_range(const struct tb_rank_range *ranges, uint32_t count, uint32_t rank)
 {
-    TB_ASSERT(rank < book->ranks);
-    uint32_t low = 0, high = book->range_count;
+    uint32_t low = 0, high = count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (book->ranges[middle].first_rank <= rank)
+        if (ranges[middle].first_rank <= rank)
             low = middle;
         else
             high = middle;
     }
-    return &book->ranges[low];
+    return &ranges[low];
+}
+
+const struct tb_rank_range *tb_address_book_range(const struct tb_address_book *book, uint32_t rank)
+{
+    TB_ASSERT(tb_address_book_knows(book, rank));
+    if (rank < book->ranks)
+        return find_range(book->ranges, book->range_count, rank);
+    return find_range(book->more, __atomic_load_n(&book->more_count, __ATOMIC_ACQUIRE), rank);
 }
 
 uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank)
 {
-    return range_of(book, rank)->host;
+    return tb_address_book_range(book, rank)->host;
 }
 
 const char *tb_host_long_double(const struct tb_host *host)
@@ -65,7 +73,7 @@ const char *tb_address_book_cluster(const struct tb_address_book *book, uint32_t
 
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank)
 {
-    const struct tb_rank_range *range = range_of(book, rank);
+    const struct tb_rank_range *range = tb_address_book_range(book, rank);
     return range->first_local + (rank - range->first_rank);
 }
 
@@ -325,6 +333,7 @@ nonsense:
 
 void tb_address_book_close(struct tb_address_book *book)
 {
+    tb_worlds_close(book);
     if (book->mapping != NULL) {
         munmap(book->mapping, book->mapping_bytes);
     } else {

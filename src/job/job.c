@@ -1,5 +1,6 @@
 /* A rank's membership in its job. */
-#include "job/job.h"
+#include "job/shared_bytes.h"
+#include "job/worlds.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,135 +96,6 @@ static int open_alone(struct tb_job *job)
     return TB_OK;
 }
 
-/* Takes the descriptors of a packet from `first` on as doorbells. */
-static int take_doorbells(struct tb_job *job, struct tb_packet *packet, uint32_t first, uint32_t *have)
-{
-    uint32_t count = packet->descriptor_count - first;
-    if (count == 0 || count > job->local_count - *have)
-        return tb_error(TB_ERR_PROTOCOL, "the agent gave %u doorbells for %u ranks", *have + count, job->local_count);
-    for (uint32_t i = 0; i < count; i++) {
-        job->doorbells[(*have)++] = packet->descriptors[first + i];
-        packet->descriptors[first + i] = -1;
-    }
-    return TB_OK;
-}
-
-static int list_local(struct tb_job *job, uint32_t host)
-{
-    job->local_count = job->book.hosts[host].rank_count;
-    job->local_procs = calloc(job->local_count, sizeof *job->local_procs);
-    job->doorbells = malloc(job->local_count * sizeof *job->doorbells);
-    for (uint32_t i = 0; job->doorbells != NULL && i < job->local_count; i++)
-        job->doorbells[i] = -1;
-    if (job->local_procs == NULL || job->doorbells == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for the ranks of this host");
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < job->book.range_count; i++) {
-        const struct tb_rank_range *range = &job->book.ranges[i];
-        for (uint32_t k = 0; range->host == host && k < range->count && n < job->local_count; k++)
-            job->local_procs[n++] = range->first_rank + k;
-    }
-    return TB_OK;
-}
-
-/* The hosts of the job agree but for what may differ; this program may have been built for yet another machine. */
-static int look_at_machines(struct tb_job *job, uint32_t host)
-{
-    const struct tb_host *hosts = job->book.hosts;
-    uint8_t own = tb_wire_representation();
-    if (hosts[host].representation == TB_REP_UNKNOWN)
-        return TB_OK;
-    if (((own ^ hosts[host].representation) & ~TB_REP_MAY_DIFFER) != 0) {
-        char ours[TB_MACHINE_BYTES];
-        tb_wire_machine_print(tb_wire_machine(), ours);
-        return tb_error(TB_ERR_UNSUPPORTED,
-                        "this program is built for a machine that is %s, which host %s of the job is not: use a "
-                        "program and a tombolo of the same architecture there",
-                        ours, hosts[host].name);
-    }
-    for (uint32_t i = 0; i < job->book.host_count; i++)
-        job->mixed = job->mixed || hosts[i].representation != hosts[host].representation;
-    return TB_OK;
-}
-
-/* Memory that all ranks of the host write to. A file that is too short would end who looks behind its end. */
-static int map_plans(struct tb_job *job, int descriptor)
-{
-    struct stat about;
-    if (fstat(descriptor, &about) < 0 || about.st_size != TB_JOB_PLANS_BYTES)
-        return tb_error(TB_ERR_PROTOCOL, "what the agent gave is no memory for plans");
-    if (job->local_count == 1)
-        return TB_OK;
-    void *plans = mmap(NULL, TB_JOB_PLANS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (plans == MAP_FAILED)
-        return tb_error_errno("cannot map the host's memory for plans");
-    madvise(plans, TB_JOB_PLANS_BYTES, MADV_DONTDUMP);
-    job->plans = plans;
-    return TB_OK;
-}
-
-static int take_welcome(struct tb_job *job, struct tb_packet *packet)
-{
-    struct tb_reader *r = &packet->frame.fields;
-    uint32_t rank = tb_get_u32(r), host = tb_get_u32(r), app = tb_get_u32(r);
-    uint64_t segment_bytes = tb_get_u64(r);
-    size_t length = 0;
-    const char *parameters = tb_get_bytes(r, &length);
-    bool planned = tb_get_u8(r) != 0;
-    job->multicast.expected = tb_get_u8(r) != 0;
-    uint32_t files = planned ? TB_WELCOME_FILES : TB_WELCOME_PLAN;
-    if (tb_reader_end(r) != TB_OK || packet->descriptor_count <= files)
-        return tb_error(TB_ERR_PROTOCOL, "the agent's welcome makes no sense; are program and mpiexec of the same "
-                                         "version of Tombolo?");
-    int rc = tb_address_book_map(&job->book, packet->descriptors[TB_WELCOME_BOOK]);
-    if (rc != TB_OK)
-        return rc;
-    if (rank >= job->book.ranks || host >= job->book.host_count || tb_address_book_host_of(&job->book, rank) != host)
-        return tb_error(TB_ERR_PROTOCOL, "the agent's welcome does not agree with the address book");
-    job->self = (struct tb_proc){job->book.job, rank};
-    job->size = job->book.ranks;
-    job->app = app;
-    job->local_index = tb_address_book_local_index(&job->book, rank);
-    snprintf(job->host, sizeof job->host, "%s", job->book.hosts[host].name);
-    rc = look_at_machines(job, host);
-    if (rc != TB_OK)
-        return rc;
-    rc = tb_host_routes_read(&job->routes, packet->descriptors[TB_WELCOME_ROUTES], job->book.host_count);
-    if (rc == TB_OK)
-        rc = tb_cost_mapping_add(&job->costs, packet->descriptors[TB_WELCOME_COSTS], job->book.host_count,
-                                 job->book.places.count);
-    job->table = tb_cost_mapping_first(job->costs);
-    if (rc == TB_OK)
-        rc = list_local(job, host);
-    if (rc == TB_OK)
-        rc = map_plans(job, packet->descriptors[TB_WELCOME_PLANS]);
-    if (rc == TB_OK && planned)
-        rc = tb_sealed_map(packet->descriptors[TB_WELCOME_PLAN], TB_JOB_PLAN_LIMIT, "plan", &job->plan,
-                           &job->plan_bytes);
-    if (rc == TB_OK)
-        rc = tb_param_import(parameters, length);
-    if (rc != TB_OK)
-        return rc;
-    void *segment =
-        mmap(NULL, segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, packet->descriptors[TB_WELCOME_SEGMENT], 0);
-    if (segment == MAP_FAILED)
-        return tb_error_errno("cannot map the host's shared memory of %llu bytes", (unsigned long long)segment_bytes);
-    madvise(segment, segment_bytes, MADV_DONTDUMP); /* a core file is to be as large as the program, not as the job */
-    job->segment = segment;
-    job->segment_bytes = segment_bytes;
-    uint32_t have = 0;
-    rc = take_doorbells(job, packet, files, &have);
-    while (rc == TB_OK && have < job->local_count) {
-        tb_packet_discard(packet);
-        rc = tb_packet_receive(job->control, packet, true);
-        if (rc == TB_OK && packet->frame.kind != TB_CONTROL_DOORBELLS)
-            rc = tb_error(TB_ERR_PROTOCOL, "the agent's welcome is incomplete");
-        if (rc == TB_OK)
-            rc = take_doorbells(job, packet, 0, &have);
-    }
-    return rc;
-}
-
 /* Over an inherited socket this needs no answer: it tells the agent that the rank has its process. */
 static int tell_pid(int control)
 {
@@ -279,7 +151,7 @@ static int take_answer(struct tb_job *job, struct tb_packet *packet, bool *alone
 {
     struct tb_reader *r = &packet->frame.fields;
     if (packet->frame.kind == TB_CONTROL_WELCOME)
-        return take_welcome(job, packet);
+        return tb_rank_welcome_take(job, packet);
     if (packet->frame.kind != TB_CONTROL_TAKEN)
         return tb_error(TB_ERR_PROTOCOL, "the agent's first word to this rank makes no sense");
     *alone = tb_get_u8(r) != 0;
@@ -346,6 +218,7 @@ void tb_job_leave(struct tb_job *job)
             close(job->doorbells[i]);
     free(job->doorbells);
     free(job->local_procs);
+    free(job->parent);
     tb_address_book_close(&job->book);
     tb_host_routes_close(&job->routes);
     tb_cost_mapping_close(&job->costs);
@@ -425,6 +298,33 @@ static int take_costs(struct tb_job *job, const struct tb_packet *packet)
     return tb_cost_mapping_add(&job->costs, packet->descriptors[0], job->book.host_count, job->book.places.count);
 }
 
+static int take_worlds(struct tb_job *job, const struct tb_packet *packet)
+{
+    if (packet->descriptor_count != 1)
+        return tb_error(TB_ERR_PROTOCOL, "the agent told of new processes, but not where they are");
+    return tb_worlds_read(&job->book, packet->descriptors[0]);
+}
+
+static int take_launcher_answer(struct tb_packet *packet, const struct tb_job_events *events)
+{
+    struct tb_reader *r = &packet->frame.fields;
+    struct tb_job_answer answer = {0};
+    uint32_t number = tb_get_u32(r);
+    answer.error = (int)tb_get_u32(r);
+    size_t length = 0;
+    const char *text = tb_get_bytes(r, &length);
+    if (tb_reader_end(r) != TB_OK)
+        return tb_error(TB_ERR_PROTOCOL, "what the agent passed on from the launcher makes no sense");
+    snprintf(answer.text, sizeof answer.text, "%.*s", (int)length, text);
+    if (packet->descriptor_count == 1) {
+        int rc = tb_shared_bytes_get(packet->descriptors[0], &answer.bytes, &answer.length);
+        if (rc != TB_OK)
+            return rc;
+    }
+    events->answered(events->context, number, &answer);
+    return TB_OK;
+}
+
 static int take_verdict(struct tb_job *job, struct tb_packet *packet)
 {
     int rc = tb_multicast_get(&packet->frame.fields, &job->multicast);
@@ -440,7 +340,7 @@ static int take_answer_part(struct tb_packet *packet, const struct tb_job_events
     struct tb_registry_answer part;
     int rc = tb_registry_answer_get(&packet->frame.fields, &part, members);
     if (rc == TB_OK)
-        events->answered(events->context, &part);
+        events->registry_answered(events->context, &part);
     return rc;
 }
 
@@ -467,9 +367,13 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             rc = take_costs(job, &packet);
         else if (packet.frame.kind == TB_CONTROL_GROUP_VERDICT)
             rc = take_verdict(job, &packet);
+        else if (packet.frame.kind == TB_CONTROL_WORLD)
+            rc = take_worlds(job, &packet);
+        else if (packet.frame.kind == TB_CONTROL_ANSWER && events->answered != NULL)
+            rc = take_launcher_answer(&packet, events);
         else if (packet.frame.kind == TB_CONTROL_ASK && events->asked != NULL)
             events->asked(events->context, tb_get_u32(&packet.frame.fields));
-        else if (packet.frame.kind == TB_CONTROL_REGISTRY_ANSWER && events->answered != NULL)
+        else if (packet.frame.kind == TB_CONTROL_REGISTRY_ANSWER && events->registry_answered != NULL)
             rc = take_answer_part(&packet, events);
         tb_packet_discard(&packet);
         if (rc != TB_OK)
@@ -478,12 +382,12 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
 }
 
 /* Sends also when the socket is full for a moment: the agent always reads. */
-static int tell(struct tb_job *job, enum tb_control kind, const struct tb_writer *fields)
+static int tell_with(struct tb_job *job, enum tb_control kind, const struct tb_writer *fields, int descriptor)
 {
     if (job->control < 0)
         return TB_OK;
     for (;;) {
-        int rc = tb_packet_send(job->control, kind, fields, NULL, 0);
+        int rc = tb_packet_send(job->control, kind, fields, &descriptor, descriptor >= 0 ? 1 : 0);
         if (rc == TB_ERR_CLOSED)
             return tb_error(TB_ERR_PEER, "the agent of host %s is gone", job->host);
         if (rc != TB_AGAIN)
@@ -492,6 +396,28 @@ static int tell(struct tb_job *job, enum tb_control kind, const struct tb_writer
         if (poll(&wait, 1, SEND_PATIENCE_MS) == 0)
             return tb_error(TB_ERR_TIMEOUT, "the agent of host %s does not listen", job->host);
     }
+}
+
+static int tell(struct tb_job *job, enum tb_control kind, const struct tb_writer *fields)
+{
+    return tell_with(job, kind, fields, -1);
+}
+
+int tb_job_ask_launcher(struct tb_job *job, enum tb_control what, uint32_t number, const void *bytes, size_t length)
+{
+    int descriptor = -1;
+    if (job->control < 0)
+        return tb_error(TB_ERR_UNSUPPORTED, "this program was not started by mpiexec, which would have to do it");
+    int rc = tb_shared_bytes_put(bytes, length, &descriptor);
+    if (rc != TB_OK)
+        return rc;
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u32(&w, number);
+    rc = tell_with(job, what, &w, descriptor);
+    tb_writer_close(&w);
+    close(descriptor);
+    return rc;
 }
 
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream)

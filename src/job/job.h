@@ -48,13 +48,16 @@ struct tb_rank_range {
 };
 
 struct tb_address_book {
-    uint32_t version; /* counts from 1; a later one has all of the one before, and more behind it */
-    uint32_t job;     /* number of the job */
-    uint32_t ranks;
+    uint32_t version;   /* counts from 1; a later one has all of the one before, and more behind it */
+    uint32_t job;       /* number of the job */
+    uint32_t ranks;     /* of the world that the job has begun with */
+    uint32_t processes; /* and all that were started since: job/worlds.h. 0: none were */
     uint32_t host_count, range_count;
     struct tb_places places;
     struct tb_host *hosts;
     struct tb_rank_range *ranges; /* sorted by first_rank, without gaps */
+    struct tb_rank_range *more;   /* the same of those that were started since; NULL: none were */
+    uint32_t more_count;
     uint32_t pattern_count;       /* how ranks of a host are seated, by local index; hosts that are alike share one */
     uint32_t *pattern_firsts;     /* of each pattern, and one more: its first seat */
     struct tb_seat *seats;        /* of all patterns */
@@ -67,7 +70,14 @@ bool tb_host_char_is_unsigned(const struct tb_host *host);
 /* Where the machines of two hosts of a job may differ. */
 enum tb_trait { TB_TRAIT_LONG_DOUBLE, TB_TRAIT_CHAR };
 bool tb_hosts_share(const struct tb_host *a, const struct tb_host *b, enum tb_trait trait);
+/* Where a rank stands, of whichever world. */
+const struct tb_rank_range *tb_address_book_range(const struct tb_address_book *book, uint32_t rank);
 uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank);
+/* Whether there is, or was, a process of this index. */
+static inline bool tb_address_book_knows(const struct tb_address_book *book, uint32_t index)
+{
+    return index < book->ranks || index < __atomic_load_n(&book->processes, __ATOMIC_ACQUIRE);
+}
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank);
 /* The name of the cluster in which a host stands; "" if that is none, or not known yet. */
 const char *tb_address_book_cluster(const struct tb_address_book *book, uint32_t host);
@@ -135,6 +145,14 @@ enum tb_job_source { TB_JOB_ALONE, TB_JOB_AGENT };
 #define TB_JOB_PLAN_LIMIT  (64u << 20)  /* bytes of a plan that a job follows */
 #define TB_JOB_PLANS_BYTES (256u << 10) /* of a host; of it, what is used becomes memory */
 
+/* What the launcher answers. The bytes are the callee's, who frees them. */
+struct tb_job_answer {
+    int error; /* TB_OK, or */
+    char text[1024];
+    void *bytes;
+    size_t length;
+};
+
 struct tb_job_events {
     void *context;
     /* A stream that was asked for (or that another rank asked for) is here: the descriptor belongs to the callee. */
@@ -145,18 +163,22 @@ struct tb_job_events {
     /* Somebody wants to know what this rank waits for; tb_job_tell_waits answers. May be NULL. */
     void (*asked)(void *context, uint32_t number);
     /* A part of what the registry of the job answers; its members are those of the part. May be NULL. */
-    void (*answered)(void *context, const struct tb_registry_answer *part);
+    void (*registry_answered)(void *context, const struct tb_registry_answer *part);
+    /* The launcher's answer to tb_job_ask_launcher. May be NULL. */
+    void (*answered)(void *context, uint32_t number, const struct tb_job_answer *answer);
 };
 
 struct tb_job {
     enum tb_job_source source;
     struct tb_proc self;
-    uint32_t size;
-    uint32_t app; /* which program of the command line; 0 when alone */
-    uint32_t local_index, local_count;
-    uint32_t *local_procs; /* job index of each of the host's ranks */
-    int *doorbells;        /* eventfds of the host's ranks */
-    void *segment;         /* shared memory of the host, NULL when alone */
+    uint32_t first, size; /* of its world: the first index, and how many ranks there are */
+    uint32_t app;         /* which program of the command line, or of the spawn; 0 when alone */
+    void *parent;         /* of a spawned one, who it belongs to: mpi/spawn.c; NULL: it was not spawned. */
+    size_t parent_bytes;
+    uint32_t local_index, local_count; /* of the host's ranks of its world, */
+    uint32_t *local_procs;             /* the job index of each, */
+    int *doorbells;                    /* their eventfds, */
+    void *segment;                     /* and their shared memory, NULL when alone */
     size_t segment_bytes;
     void *plan; /* an image of the plan that the job follows, read only; NULL: none */
     size_t plan_bytes;
@@ -182,6 +204,13 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
 /* Asks the registry of the job; not of one that runs alone. */
 int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question);
+/* Something for the launcher to do: TB_CONTROL_SPAWN or _MEET. It answers in the end, with this number. */
+int tb_job_ask_launcher(struct tb_job *job, enum tb_control what, uint32_t number, const void *bytes, size_t length);
+/* Whether this process was started with that one, so that they share memory if they are on one host. */
+static inline bool tb_job_in_world(const struct tb_job *job, uint32_t index)
+{
+    return index - job->first < job->size;
+}
 int tb_job_tell_initialized(struct tb_job *job);
 int tb_job_tell_finalized(struct tb_job *job);
 #define TB_WAITING_HOSTS 16u
@@ -348,6 +377,8 @@ bool tb_setup_binds(const struct tb_setup *setup); /* whether ranks are bound to
 int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w);
 int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r);
 void tb_setup_close(struct tb_setup *setup);
+void tb_app_put(struct tb_writer *w, const struct tb_app *app);
+void tb_app_get(struct tb_reader *r, struct tb_app *app); /* allocates, also with an error, which the reader has then */
 void tb_app_close(struct tb_app *app);
 
 /* How the launcher ends a tunnel, in TB_CONTROL_TUNNEL_END. */
@@ -457,13 +488,15 @@ int tb_packet_receive(int socket, struct tb_packet *packet, bool wait);
 void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nobody took (took: set to -1) */
 
 /* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, the costs, the memory for plans,
- * the plan if the job follows one, and the first doorbells; TB_CONTROL_DOORBELLS brings the others. */
+ * the plan if the job follows one, what is known of worlds and of its parents if it was spawned, and the first
+ * doorbells; TB_CONTROL_DOORBELLS brings the others. */
 struct tb_rank_welcome {
     uint32_t rank;
     uint32_t host;
     uint32_t app; /* which of the job's programs it runs */
     uint64_t segment_bytes;
-    bool multicast; /* the job has multicast groups: TB_CONTROL_GROUP_VERDICT will come */
+    bool multicast;       /* the job has multicast groups: TB_CONTROL_GROUP_VERDICT will come */
+    uint32_t first, size; /* of its world: its first index, and how many there are */
 };
 /* What comes along, in this order, before the doorbells. */
 enum tb_welcome_file {
@@ -472,11 +505,16 @@ enum tb_welcome_file {
     TB_WELCOME_ROUTES,
     TB_WELCOME_COSTS,
     TB_WELCOME_PLANS,
-    TB_WELCOME_PLAN, /* -1: none comes along */
+    TB_WELCOME_PLAN,   /* -1: none comes along */
+    TB_WELCOME_WORLDS, /* the same, of the world that the job has begun with; */
+    TB_WELCOME_PARENT, /* both or none */
     TB_WELCOME_FILES
 };
 int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters,
                          const int files[TB_WELCOME_FILES], const int *doorbells, uint32_t doorbell_count,
                          uint32_t *sent);
+/* The welcome that has come, and what it says has still to come; packet is used for that. What was taken stays in case
+ * of an error, until tb_job_leave. */
+int tb_rank_welcome_take(struct tb_job *job, struct tb_packet *packet);
 
 #endif

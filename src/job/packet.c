@@ -126,39 +126,3 @@ void tb_packet_discard(struct tb_packet *packet)
             close(packet->descriptors[i]);
     packet->descriptor_count = 0;
 }
-
-int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters,
-                         const int files[TB_WELCOME_FILES], const int *doorbells, uint32_t doorbell_count,
-                         uint32_t *sent)
-{
-    int rc = TB_OK;
-    struct tb_writer w;
-    tb_writer_open(&w);
-    while (rc == TB_OK && *sent < doorbell_count) {
-        int descriptors[TB_PACKET_DESCRIPTORS];
-        uint32_t count = 0;
-        bool first = *sent == 0;
-        w.length = 0;
-        if (first) {
-            tb_put_u32(&w, welcome->rank);
-            tb_put_u32(&w, welcome->host);
-            tb_put_u32(&w, welcome->app);
-            tb_put_u64(&w, welcome->segment_bytes);
-            tb_put_text(&w, parameters);
-            tb_put_u8(&w, files[TB_WELCOME_PLAN] >= 0);
-            tb_put_u8(&w, welcome->multicast);
-            memcpy(descriptors, files, TB_WELCOME_FILES * sizeof *files);
-            count = files[TB_WELCOME_PLAN] >= 0 ? TB_WELCOME_FILES : TB_WELCOME_PLAN;
-        } else {
-            tb_put_u32(&w, *sent);
-        }
-        uint32_t room = TB_PACKET_DESCRIPTORS - count, left = doorbell_count - *sent;
-        uint32_t now = left < room ? left : room;
-        memcpy(descriptors + count, doorbells + *sent, now * sizeof(int));
-        rc = tb_packet_send(socket, first ? TB_CONTROL_WELCOME : TB_CONTROL_DOORBELLS, &w, descriptors, count + now);
-        if (rc == TB_OK)
-            *sent += now;
-    }
-    tb_writer_close(&w);
-    return rc;
-}

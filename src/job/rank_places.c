@@ -1,20 +1,6 @@
-#include "job/job.h"
+#include "job/worlds.h"
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
-
-/* The last range of the book that begins at or before a rank. */
-static const struct tb_rank_range *range_of(const struct tb_address_book *book, uint32_t proc)
-{
-    uint32_t low = 0, high = book->range_count;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (book->ranges[middle].first_rank <= proc)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &book->ranges[low];
-}
 
 struct tb_spot tb_rank_places_spot(const struct tb_rank_places *p, uint32_t host)
 {
@@ -31,7 +17,7 @@ static void group_run(const struct tb_rank_places *p, const uint32_t *procs, uin
     *run = (struct tb_shape_run){.host = p->apart ? proc : 0, .who = TB_COST_NONE, .count = 1};
     if (p->book->range_count == 0)
         return;
-    const struct tb_rank_range *range = range_of(p->book, proc);
+    const struct tb_rank_range *range = tb_address_book_range(p->book, proc);
     uint32_t left = range->first_rank + range->count - proc;
     struct tb_spot spot = tb_rank_places_spot(p, range->host);
     run->place = spot.place;
@@ -41,7 +27,7 @@ static void group_run(const struct tb_rank_places *p, const uint32_t *procs, uin
         return;
     run->host = range->host;
     run->multicast = p->multicast != NULL && tb_multicast_bit(p->multicast, spot.place);
-    const struct tb_seat *seats = tb_address_book_seats(p->book, range->host);
+    const struct tb_seat *seats = proc < p->book->ranks ? tb_address_book_seats(p->book, range->host) : NULL;
     run->seats = seats != NULL ? seats + range->first_local + (proc - range->first_rank) : NULL;
     left = left < size - rank ? left : size - rank;
     if (procs == NULL)
@@ -76,7 +62,7 @@ struct tb_way_brief tb_rank_places_way(const struct tb_rank_places *places, uint
 int tb_rank_list_shape(const struct tb_rank_list *list, const struct tb_group_shape **shape)
 {
     const struct tb_rank_places *p = list->places;
-    uint32_t hosts = p->apart ? p->size : p->book->host_count;
+    uint32_t hosts = p->apart ? tb_worlds_processes(p->book) : p->book->host_count;
     return tb_group_shape_make(shape, &(struct tb_shape_source){.size = list->size + list->other_size,
                                                                 .split = list->other_size > 0 ? list->size : 0,
                                                                 .host_limit = hosts > 0 ? hosts : 1,

@@ -37,6 +37,16 @@ bool tb_setup_binds(const struct tb_setup *setup)
     return setup->bind != TB_BIND_NONE || *setup->bind_cpus != 0 || *setup->rank_cpus != 0;
 }
 
+void tb_app_put(struct tb_writer *w, const struct tb_app *app)
+{
+    tb_put_u32(w, app->first_rank);
+    tb_put_u32(w, app->ranks);
+    put_words(w, app->argument_count, app->arguments);
+    put_words(w, app->variable_count, app->variables);
+    tb_put_text(w, app->directory);
+    tb_put_u32(w, app->bare);
+}
+
 int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w)
 {
     tb_put_text(w, setup->version);
@@ -62,22 +72,15 @@ int tb_setup_encode(const struct tb_setup *setup, struct tb_writer *w)
     tb_put_text(w, setup->own_parameters);
     tb_put_text(w, setup->directory);
     tb_put_u32(w, setup->app_count);
-    for (uint32_t i = 0; i < setup->app_count; i++) {
-        const struct tb_app *app = &setup->apps[i];
-        tb_put_u32(w, app->first_rank);
-        tb_put_u32(w, app->ranks);
-        put_words(w, app->argument_count, app->arguments);
-        put_words(w, app->variable_count, app->variables);
-        tb_put_text(w, app->directory);
-        tb_put_u32(w, app->bare);
-    }
+    for (uint32_t i = 0; i < setup->app_count; i++)
+        tb_app_put(w, &setup->apps[i]);
     tb_put_u32(w, setup->neighbour_count);
     for (uint32_t i = 0; i < setup->neighbour_count; i++)
         tb_address_put(w, &setup->neighbours[i]);
     return w->error;
 }
 
-static void take_app(struct tb_reader *r, struct tb_app *app)
+void tb_app_get(struct tb_reader *r, struct tb_app *app)
 {
     app->first_rank = tb_get_u32(r);
     app->ranks = tb_get_u32(r);
@@ -163,7 +166,7 @@ int tb_setup_decode(struct tb_setup *setup, struct tb_reader *r)
             setup->app_count = apps;
     }
     for (uint32_t i = 0; i < setup->app_count && r->error == TB_OK; i++)
-        take_app(r, &setup->apps[i]);
+        tb_app_get(r, &setup->apps[i]);
     take_neighbours(r, setup);
     /* Another version may say more; that it is another one is what the user has to hear. */
     if (r->error == TB_OK && (strcmp(setup->version, TB_VERSION) != 0 || tb_reader_end(r) == TB_OK))

@@ -1,5 +1,7 @@
 #include "launch/agent_frames.h"
 
+#include "launch/spawns.h"
+
 #include "launch/told_places.h"
 
 #include <stdio.h>
@@ -82,7 +84,8 @@ static void take_output(const struct tb_agent_frame_events *events, struct tb_ho
 static void take_ended(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
     struct tb_ended ended;
-    if (tb_ended_get(r, &ended) == TB_OK)
+    if (tb_ended_get(r, &ended) == TB_OK &&
+        (events->spawns == NULL || !tb_spawns_take_ended(events->spawns, agent, &ended)))
         events->ended(events->context, agent, &ended);
 }
 
@@ -95,7 +98,8 @@ static void take_aborted(const struct tb_agent_frame_events *events, struct tb_h
     uint8_t reason = tb_get_u8(r);
     abort.reason = (enum tb_abort_reason)reason;
     abort.text = tb_get_bytes(r, &abort.length);
-    if (r->error == TB_OK && reason <= TB_ABORT_FOLLOWS)
+    if (r->error == TB_OK && reason <= TB_ABORT_FOLLOWS &&
+        (events->spawns == NULL || !tb_spawns_take_aborted(events->spawns, &abort)))
         events->aborted(events->context, agent, &abort);
 }
 
@@ -271,6 +275,10 @@ static take *const table[] = {
 void tb_agent_frames_dispatch(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
                               struct tb_control_frame *frame)
 {
+    if (frame->kind >= TB_CONTROL_SPAWN && frame->kind <= TB_CONTROL_JOINED && events->spawns != NULL) {
+        tb_spawns_take(events->spawns, agent, (enum tb_control)frame->kind, &frame->fields);
+        return;
+    }
     take *handler = frame->kind < sizeof table / sizeof table[0] ? table[frame->kind] : NULL;
     if (handler != NULL)
         handler(events, agent, &frame->fields);

@@ -5,6 +5,8 @@
 
 #include "launch/host_agents.h"
 
+struct tb_spawns;
+
 /* TB_CONTROL_READY. A name that is too long is "". */
 struct tb_agent_ready {
     char name[256];             /* of the host, as it knows itself */
@@ -37,6 +39,7 @@ struct tb_agent_link {
 struct tb_agent_frame_events {
     void *context;
     struct tb_host_agents *agents;
+    struct tb_spawns *spawns; /* what ranks ask for while the job runs goes there; NULL: nobody takes it */
     void (*ready)(void *context, struct tb_host_agent *agent, const struct tb_agent_ready *ready);
     void (*told)(void *context, struct tb_host_agent *agent);
     void (*started)(void *context, struct tb_host_agent *agent, struct tb_reader *pids);

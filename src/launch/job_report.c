@@ -40,6 +40,12 @@ int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks)
     return rc == TB_OK ? tb_screen_expect(&report->screens[1], ranks) : rc;
 }
 
+int tb_job_report_grow(struct tb_job_report *report, uint32_t ranks)
+{
+    int rc = tb_screen_grow(&report->screens[0], ranks);
+    return rc == TB_OK ? tb_screen_grow(&report->screens[1], ranks) : rc;
+}
+
 static void say_text(struct tb_job_report *report, const char *text)
 {
     struct tb_screen *screen = &report->screens[1];

@@ -14,7 +14,7 @@
 #include "launch/job_report.h"
 #include "launch/job_start.h"
 #include "launch/launch_signals.h"
-#include "launch/rank_ends.h"
+#include "launch/spawns.h"
 #include "launch/stand_ins.h"
 #include "launch/wait_report.h"
 
@@ -41,6 +41,7 @@ struct tb_launch {
     struct tb_detours detours;
     struct tb_rank_ends ends;
     struct tb_job_registry registry;
+    struct tb_spawns spawns;
     struct tb_job_report report;
     struct tb_input input;
     struct tb_wait_report waits;
@@ -161,8 +162,7 @@ static void start_again(void *context)
 
 static void output_written(void *context, uint32_t host, uint32_t bytes)
 {
-    struct tb_launch *launch = context;
-    launch->agents.all[host].written += bytes;
+    ((struct tb_launch *)context)->agents.all[host].written += bytes;
 }
 
 static void output_failed(void *context, int code, const char *story)
@@ -220,6 +220,7 @@ static void take_idle(void *context, struct tb_host_agent *agent)
 /* An agent is gone while the job runs, or has said why it cannot go on. True: the job does, by other ways. */
 static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent, const char *why)
 {
+    tb_spawns_lose(&launch->spawns, agent->host);
     if (launch->ending || !tb_stand_ins_exist(&launch->plan, &launch->agents, agent))
         return false;
     tb_job_report_say(&launch->report,
@@ -308,7 +309,7 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
                         size_t length)
 {
     struct tb_launch *launch = context;
-    if (rank < launch->plan.placement.book.ranks)
+    if (tb_address_book_knows(&launch->plan.placement.book, rank))
         tb_job_report_add(&launch->report, stream, rank, agent->host, bytes, length);
 }
 
@@ -323,8 +324,7 @@ static void take_ended(void *context, struct tb_host_agent *agent, const struct 
 
 static void take_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort)
 {
-    struct tb_launch *launch = context;
-    tb_rank_ends_abort(&launch->ends, abort);
+    tb_rank_ends_abort(&((struct tb_launch *)context)->ends, abort);
 }
 
 static void rank_lost(void *context, uint32_t rank, const char *text)
@@ -383,6 +383,12 @@ static void take_gone(void *context, struct tb_host_agent *agent)
         tb_host_agent_give_up(agent);
 }
 
+static void take_idle(void *context, struct tb_host_agent *agent)
+{
+    tb_spawns_lose(&((struct tb_launch *)context)->spawns, agent->host);
+    check_idle(context);
+}
+
 static void take_call(void *context, uint32_t host, struct tb_reader *rest)
 {
     tb_agent_orders_call(&((struct tb_launch *)context)->agents, host, rest);
@@ -401,8 +407,7 @@ static void take_attach(void *context, struct tb_host_agent *parent, uint32_t ho
 
 static void take_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link)
 {
-    struct tb_launch *launch = context;
-    tb_detours_report(&launch->detours, agent->host, link);
+    tb_detours_report(&((struct tb_launch *)context)->detours, agent->host, link);
 }
 
 static void take_waits(void *context, struct tb_host_agent *agent, struct tb_reader *answers)
@@ -489,6 +494,7 @@ static void wire_agents(struct tb_launch *launch)
                                                          .lost = agent_lost};
     launch->frame_events = (struct tb_agent_frame_events){.context = launch,
                                                           .agents = &launch->agents,
+                                                          .spawns = &launch->spawns,
                                                           .ready = take_ready,
                                                           .told = take_told,
                                                           .started = take_started,
@@ -527,6 +533,7 @@ static int open_all(struct tb_launch *launch)
                       &(struct tb_rank_ends_events){.context = launch, .failed = judge, .lost = rank_lost});
     tb_job_registry_init(&launch->registry, &launch->loop, &launch->agents,
                          &(struct tb_job_registry_events){.context = launch, .say = take_remark});
+    tb_spawns_init(&launch->spawns, &launch->plan.placement.book, &launch->agents, &launch->ends, &launch->report);
     tb_wait_report_init(&launch->waits, &launch->loop, &launch->agents,
                         &(struct tb_wait_report_events){.context = launch, .say = waits_line, .done = waits_said});
     tb_input_init(&launch->input, &launch->loop, &(struct tb_input_events){.context = launch, .bytes = input_bytes});

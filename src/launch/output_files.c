@@ -93,9 +93,22 @@ int tb_output_files_expect(struct tb_output_files *files, uint32_t ranks)
         if (tb_list_empty(&files->open[i].pieces))
             close_file(&files->open[i]);
     free(files->made);
-    files->ranks = ranks;
+    files->ranks = files->room = ranks;
     files->made = calloc(ranks, sizeof *files->made);
     return files->made != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for %u ranks", ranks);
+}
+
+int tb_output_files_grow(struct tb_output_files *files, uint32_t ranks)
+{
+    if (files->pattern == NULL || ranks <= files->room)
+        return TB_OK;
+    bool *grown = reallocarray(files->made, ranks, sizeof *grown);
+    if (grown == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", ranks);
+    memset(grown + files->room, 0, (ranks - files->room) * sizeof *grown);
+    files->made = grown;
+    files->room = ranks;
+    return TB_OK;
 }
 
 /* The directories before the last slash. */
@@ -121,7 +134,7 @@ static int open_file(struct tb_output_files *files, uint32_t rank, uint32_t host
         return tb_error(TB_ERR_LIMIT, "the name of the file for the output of rank %u is too long", rank);
     /* Several ranks may share a file, whose name does not depend on the rank: the first throws away what was there. */
     bool is_shared = strstr(files->pattern, "%r") == NULL && strstr(files->pattern, "%0") == NULL;
-    bool is_new = is_shared ? memchr(files->made, true, files->ranks) == NULL : !files->made[rank];
+    bool is_new = is_shared ? memchr(files->made, true, files->room) == NULL : !files->made[rank];
     make_directories(path);
     /* Opening a pipe that nobody reads would wait for ever, and so would writing to one whose reader sleeps. */
     *descriptor =

@@ -23,7 +23,7 @@ struct tb_output_files {
     struct tb_screen_events events;
     const char
         *pattern; /* NULL: there are none. %r and %0 stand for the rank, as long as the longest, %h the host... */
-    uint32_t ranks;
+    uint32_t ranks, room; /* with which the job has begun; with those that came later */
     bool *made;                                       /* by rank: what was in the file before has been thrown away */
     size_t waiting;                                   /* bytes that do: what the windows of the agents allow */
     struct tb_output_file open[TB_OUTPUT_FILES_OPEN]; /* rank modulo their number */
@@ -36,6 +36,7 @@ size_t tb_output_pattern_print(char *text, size_t size, const char *pattern, uin
 
 void tb_output_files_init(struct tb_output_files *files, const char *pattern, struct tb_loop *loop,
                           const struct tb_screen_events *events);
+int tb_output_files_grow(struct tb_output_files *files, uint32_t ranks); /* more ranks have come: so many in all */
 int tb_output_files_expect(struct tb_output_files *files, uint32_t ranks);
 /* What a rank on a host has written; so much of the host's window is free again when it is in the file, or lost. */
 void tb_output_files_write(struct tb_output_files *files, uint32_t rank, uint32_t host, const char *bytes,

@@ -27,7 +27,24 @@ int tb_rank_ends_begin(struct tb_rank_ends *ends, const struct tb_address_book *
     ends->stopped = false;
     ends->noticed_weight = TB_VERDICT_NONE;
     ends->lives = calloc(book->ranks, sizeof *ends->lives);
+    ends->room = ends->total = book->ranks;
     return ends->lives != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for %u ranks", book->ranks);
+}
+
+int tb_rank_ends_grow(struct tb_rank_ends *ends, uint32_t first, uint32_t count)
+{
+    uint32_t room = first + count > ends->room ? first + count : ends->room;
+    enum tb_rank_life *lives = reallocarray(ends->lives, room, sizeof *lives);
+    if (lives == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", room);
+    for (uint32_t i = ends->room; i < room; i++)
+        lives[i] = TB_RANK_ENDED;
+    for (uint32_t i = first; i < first + count; i++)
+        lives[i] = TB_RANK_RUNS;
+    ends->lives = lives;
+    ends->room = room;
+    ends->total += count;
+    return TB_OK;
 }
 
 static const char *host_of(const struct tb_rank_ends *ends, uint32_t rank)
@@ -152,7 +169,7 @@ static void leave(struct tb_rank_ends *ends, const struct tb_ended *ended)
 
 bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended)
 {
-    if (ended->rank >= ends->book->ranks || ends->lives[ended->rank] == TB_RANK_ENDED)
+    if (ended->rank >= ends->room || ends->lives[ended->rank] == TB_RANK_ENDED)
         return false;
     if (ended->flags & TB_ENDED_DUMPING) {
         /* How it has ended is known, and weighs more, when the core file is complete. */
@@ -175,7 +192,7 @@ static void unfinalized_overdue(struct tb_timer *timer)
 {
     struct tb_rank_ends *ends = TB_CONTAINER(timer, struct tb_rank_ends, timer);
     const struct tb_ended *ended = &ends->unfinalized;
-    if (ends->over_count >= ends->book->ranks)
+    if (ends->over_count >= ends->total)
         return;
     if (ends->left_count > 0 && (ends->unfinalized_count == 0 || has_failed(&ends->left)))
         tell_left(ends, &ends->left);
@@ -214,7 +231,7 @@ void tb_rank_ends_abort(struct tb_rank_ends *ends, const struct tb_agent_abort *
     int code = (abort->code & 255) != 0 ? (int)(abort->code & 255) : 1;
     enum tb_verdict_weight weight = abort->reason == TB_ABORT_FOLLOWS ? TB_VERDICT_FOLLOW : TB_VERDICT_ABORT;
     char text[4096];
-    if (abort->rank >= ends->book->ranks)
+    if (abort->rank >= ends->room)
         return;
     if (abort->length > 0)
         snprintf(text, sizeof text, "rank %u on host %s (pid %u): %.*s", abort->rank, host_of(ends, abort->rank),

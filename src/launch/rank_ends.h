@@ -24,6 +24,7 @@ struct tb_rank_ends {
     struct tb_rank_ends_events events;
     const struct tb_address_book *book;
     enum tb_rank_life *lives; /* by rank */
+    uint32_t room, total;     /* of that; and ranks that there are or were */
     uint32_t over_count;      /* ranks that do not run */
     uint32_t unfinalized_count, left_count;
     struct tb_ended unfinalized; /* the first that ended without MPI_Finalize */
@@ -39,6 +40,8 @@ struct tb_rank_ends {
 void tb_rank_ends_init(struct tb_rank_ends *ends, struct tb_loop *loop, const struct tb_rank_ends_events *events);
 /* At the beginning of each attempt; the address book must live as long as it. */
 int tb_rank_ends_begin(struct tb_rank_ends *ends, const struct tb_address_book *book);
+/* More of them have joined the job; all before them that it does not know have ended. */
+int tb_rank_ends_grow(struct tb_rank_ends *ends, uint32_t first, uint32_t count);
 /* False: there is no such rank, it had ended before, or has not ended wholly yet (it writes its core file, or has only
  * left the job). */
 bool tb_rank_ends_add(struct tb_rank_ends *ends, const struct tb_ended *ended);

@@ -63,9 +63,21 @@ int tb_screen_expect(struct tb_screen *screen, uint32_t ranks)
 {
     free(screen->mid_lines);
     screen->mid_lines = calloc(ranks, sizeof *screen->mid_lines);
-    screen->ranks = ranks;
+    screen->ranks = screen->room = ranks;
     return screen->mid_lines != NULL ? tb_output_files_expect(&screen->files, ranks)
                                      : tb_error(TB_ERR_MEMORY, "no memory for %u ranks", ranks);
+}
+
+int tb_screen_grow(struct tb_screen *screen, uint32_t ranks)
+{
+    bool *grown = reallocarray(screen->mid_lines, ranks, sizeof *grown);
+    if (grown == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %u ranks", ranks);
+    for (uint32_t i = screen->room; i < ranks; i++)
+        grown[i] = false;
+    screen->mid_lines = grown;
+    screen->room = ranks > screen->room ? ranks : screen->room;
+    return tb_output_files_grow(&screen->files, ranks);
 }
 
 static void give_back(struct tb_screen *screen, const struct chunk *chunk)

@@ -29,7 +29,8 @@ struct tb_screen {
     bool mid_line;      /* the last byte was no newline */
     struct tb_screen_style style;
     struct tb_output_files files;
-    uint32_t ranks;
+    uint32_t ranks; /* with which the job has begun */
+    uint32_t room;  /* and those that came later */
     bool *mid_lines; /* by rank: what it has written last is no whole line */
     struct tb_list chunks;
     size_t queued; /* bytes of them: what the windows of the agents allow, and a little of ours */
@@ -38,6 +39,8 @@ struct tb_screen {
 void tb_screen_open(struct tb_screen *screen, struct tb_loop *loop, int number, const struct tb_screen_style *style,
                     const struct tb_screen_events *events);
 /* The output of these ranks will come; at the beginning of each attempt. */
+/* More ranks have come: so many in all. */
+int tb_screen_grow(struct tb_screen *screen, uint32_t ranks);
 int tb_screen_expect(struct tb_screen *screen, uint32_t ranks);
 /* Of a rank on a host, whose window it takes. */
 void tb_screen_add(struct tb_screen *screen, uint32_t rank, uint32_t host, const char *bytes, size_t length);

@@ -60,7 +60,17 @@ static struct tb_channel_config intra_config(struct tb_comm *comm)
                                       .rank = comm->rank,
                                       .procs = comm->procs,
                                       .owner = comm,
-                                      .common = true};
+                                      .common = !comm->mixed};
+}
+
+/* Whether some of these processes were not started with this one. */
+static bool is_mixed(uint32_t size, const uint32_t *procs)
+{
+    const struct tb_job *job = &tb_self.job;
+    for (uint32_t i = 0; procs != NULL && i < size; i++)
+        if (!tb_job_in_world(job, procs[i]))
+            return true;
+    return procs == NULL && (job->first > 0 || size > job->size);
 }
 
 static int comm_prepare_inter(struct tb_comm *comm)
@@ -75,6 +85,7 @@ static int comm_prepare(struct tb_comm *comm, const struct tb_comm *parent)
 {
     if (comm->inter)
         return comm_prepare_inter(comm);
+    comm->mixed = is_mixed(comm->size, comm->procs);
     struct tb_channel_config config = intra_config(comm);
     bool may_span = parent == NULL || parent->inter || parent->spans;
     int error = may_span ? tb_comm_spans(comm, &comm->spans) : TB_OK;
@@ -126,17 +137,25 @@ static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_
 int tb_comm_open_predefined(void)
 {
     const struct tb_job *job = &tb_self.job;
-    uint64_t world = tb_context_make(0, 0, TB_CONTEXT_WORLD, TB_PLANE_POINT);
+    uint64_t world = tb_context_make(0, job->first, TB_CONTEXT_WORLD, TB_PLANE_POINT);
     uint64_t self = tb_context_make(0, job->self.index, TB_CONTEXT_SELF, TB_PLANE_POINT);
-    uint32_t *procs = malloc(sizeof *procs);
-    if (procs == NULL)
+    uint32_t *procs = malloc(sizeof *procs), *all = job->first > 0 ? malloc(job->size * sizeof *all) : NULL;
+    if (procs == NULL || (all == NULL && job->first > 0)) {
+        free(procs);
+        free(all);
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator");
+    }
     procs[0] = job->self.index;
+    for (uint32_t i = 0; all != NULL && i < job->size; i++)
+        all[i] = job->first + i;
     int error = open_one(MPI_COMM_SELF, "MPI_COMM_SELF", self, 1, 0, procs, &tb_self.alone);
-    if (error < 0)
+    if (error < 0) {
+        free(all);
         return error;
+    }
     tb_engine_claim(tb_self.engine, world, true);
-    error = open_one(MPI_COMM_WORLD, "MPI_COMM_WORLD", world, job->size, job->self.index, NULL, &tb_self.everyone);
+    error = open_one(MPI_COMM_WORLD, "MPI_COMM_WORLD", world, job->size, job->self.index - job->first, all,
+                     &tb_self.everyone);
     return error == TB_OK ? tb_world_settle() : error;
 }
 
@@ -223,6 +242,7 @@ int tb_comm_reserve(struct tb_comm *parent, const uint32_t *procs, struct tb_com
     if (comm == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", parent->size);
     comm_begin(comm, parent->size, parent->rank, NULL);
+    comm->mixed = parent->mixed;
     struct tb_channel_config config = intra_config(comm);
     config.procs = procs;
     return given(tb_channel_prepare(tb_self.engine, &config, &comm->channel), comm, made);
@@ -236,8 +256,11 @@ void tb_comm_narrow(struct tb_comm *comm, const struct tb_comm_shape *shape, con
 
 void tb_comm_abandon(uint64_t context, const struct tb_comm_shape *shape)
 {
-    const struct tb_channel_config config = {
-        .context = context, .size = shape->size, .rank = shape->rank, .procs = shape->procs, .common = true};
+    const struct tb_channel_config config = {.context = context,
+                                             .size = shape->size,
+                                             .rank = shape->rank,
+                                             .procs = shape->procs,
+                                             .common = !is_mixed(shape->size, shape->procs)};
     tb_channel_abandon(tb_self.engine, &config);
 }
 
@@ -289,6 +312,8 @@ static int comm_give_up(const char *call, MPI_Comm *comm)
         return tb_raise_comm(call, 1, "comm", *comm);
     if (c->predefined != NULL)
         return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "comm", "%s cannot be freed", c->name);
+    if (tb_self.parent == c)
+        tb_self.parent = NULL;
     struct tb_bearer bearer = tb_comm_bearer(c);
     int code = tb_attributes_delete(&bearer);
     if (code != MPI_SUCCESS)
@@ -310,15 +335,6 @@ int tb_mpi_Comm_free(MPI_Comm *comm)
 int tb_mpi_Comm_disconnect(MPI_Comm *comm)
 {
     return comm_give_up("MPI_Comm_disconnect", comm);
-}
-
-int tb_mpi_Comm_get_parent(MPI_Comm *parent)
-{
-    tb_require_active("MPI_Comm_get_parent");
-    if (parent == NULL)
-        return tb_raise_null(NULL, "MPI_Comm_get_parent", 1, "parent");
-    *parent = MPI_COMM_NULL;
-    return MPI_SUCCESS;
 }
 
 /* ---- asking them ------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "mpi/multicast_print.h"
 #include "mpi/presence.h"
 #include "mpi/request.h"
+#include "mpi/spawn.h"
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
@@ -28,6 +29,9 @@ static int start(const char *call, int level)
     tb_self.self = tb_self.alone;
     tb_self.world = tb_self.everyone;
     tb_self.model = TB_WORLD_ACTIVE;
+    error = tb_spawn_open_parent();
+    if (error < 0)
+        tb_error_fatal(tb_error_code(tb_error_class_of(error), call, "%s", tb_error_story()));
     return MPI_SUCCESS;
 }
 

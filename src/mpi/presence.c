@@ -18,6 +18,7 @@
 #include "mpi/seldom.h"
 #include "mpi/tool.h"
 #include "mpi/waits.h"
+#include "mpi/wish.h"
 
 /* ---- between agent and engine ------------------------------------------------------------------------------------ */
 
@@ -69,16 +70,22 @@ static void asked(void *context, uint32_t number)
     tb_waits_tell(number);
 }
 
-static void answered(void *context, const struct tb_registry_answer *part)
+static void registry_answered(void *context, const struct tb_registry_answer *part)
 {
     tb_inquiry_answered(part);
+}
+
+static void answered(void *context, uint32_t number, const struct tb_job_answer *answer)
+{
+    tb_wish_answer(number, answer);
 }
 
 /* A rank without its agent is no longer part of a job: it ends at once, and nobody is left who could be told. */
 static int control_ready(void *context)
 {
     static const struct tb_job_events events = {
-        .connection = connection, .refused = refused, .lost = lost, .routes = routes, .asked = asked, .answered = answered};
+        .connection = connection, .refused = refused, .lost = lost, .routes = routes, .asked = asked,
+        .answered = answered, .registry_answered = registry_answered};
     uint32_t version = tb_self.job.multicast.version;
     int error = tb_job_poll(&tb_self.job, &events);
     if (error >= 0 && tb_self.job.multicast.version != version)
@@ -143,10 +150,22 @@ static void waiting(void *context, bool waits)
     tb_job_tell_waiting(context, &a.told);
 }
 
+static bool is_here(const struct tb_job *job, struct tb_proc proc)
+{
+    return tb_address_book_host_of(&job->book, proc.index) == tb_address_book_host_of(&job->book, job->self.index);
+}
+
+/* Those that were started with others have memory of their own in common. */
 static bool is_local(void *context, struct tb_proc proc)
 {
     const struct tb_job *job = context;
-    return tb_address_book_host_of(&job->book, proc.index) == tb_address_book_host_of(&job->book, job->self.index);
+    return tb_job_in_world(job, proc.index) && is_here(job, proc);
+}
+
+static bool knows(void *context, uint32_t index)
+{
+    const struct tb_job *job = context;
+    return tb_address_book_knows(&job->book, index);
 }
 
 /* ---- routes to other hosts--------------------------------------------------------------------------------------- */
@@ -185,7 +204,7 @@ static void distance(void *context, struct tb_proc proc, struct tb_distance *dis
 {
     const struct tb_job *job = context;
     const struct tb_rank_places places = {.book = &job->book, .size = job->size, .table = job->table};
-    if (job->table == NULL || is_local(context, proc))
+    if (job->table == NULL || is_here(job, proc))
         return;
     struct tb_way_brief out = tb_rank_places_way(&places, job->self.index, proc.index);
     struct tb_way_brief in = tb_rank_places_way(&places, proc.index, job->self.index);
@@ -220,11 +239,13 @@ static int open_engine(void)
                       .connect = job->control >= 0 ? ask_connection : NULL,
                       .connect_context = job,
                       .agent = {job->self.job, TB_PROC_AGENT | tb_address_book_host_of(&job->book, job->self.index)},
-                      .processes = job->size,
+                      .processes = job->book.ranks,
+                      .knows = knows,
                       .way = way,
                       .way_context = job,
                       .fault = tb_param.fault},
-        .processes = job->size,
+        .processes = job->book.ranks,
+        .knows = knows,
         .threaded = !tb_self.single,
         .is_local = is_local,
         .reach = reach,
@@ -282,6 +303,7 @@ static int open_all(void)
     tb_log_identify(who);
     tb_types_open();
     tb_list_init(&tb_self.orphans);
+    tb_list_init(&tb_self.wishes);
     int error = tb_plans_open();
     if (error == TB_OK)
         error = open_engine();

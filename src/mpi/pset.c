@@ -68,7 +68,8 @@ static bool contains(enum tb_pset set, uint32_t proc)
 uint32_t tb_pset_procs(enum tb_pset set, uint32_t *procs)
 {
     uint32_t count = 0;
-    for (uint32_t proc = 0; proc < tb_self.job.size; proc++) {
+    for (uint32_t i = 0; i < tb_self.job.size; i++) {
+        uint32_t proc = tb_self.job.first + i;
         if (!contains(set, proc))
             continue;
         if (procs != NULL)

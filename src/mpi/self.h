@@ -59,11 +59,14 @@ struct tb_self {
     struct tb_comm *alone;
     struct tb_comm *world; /* init.c: the same as the program may use them; NULL unless the world model is active */
     struct tb_comm *self;
+    struct tb_comm *parent; /* spawn.c: leads to those that have spawned this one; NULL: nobody has, or it was freed */
     struct tb_engine *engine;
     struct tb_job job;
     struct tb_plan_cache *plan_cache;  /* plan.c */
     struct tb_rank_places rank_places; /* plan.c; without a table until the first shape is made */
     uint32_t next_context;             /* agreement.c */
+    struct tb_list wishes;             /* wish.c: what the launcher was asked for */
+    uint32_t next_wish;
     uint64_t uncast;                   /* bits of contexts made up here: where multicast has failed (job/multicast.h) */
     uint32_t returned_count;
     uint32_t returned[TB_RETURNED_LIMIT]; /* numbers of contexts that were taken and not used */

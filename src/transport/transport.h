@@ -82,6 +82,7 @@ struct tb_transport_config {
      * error, with its story, when there is none and never will be (may be NULL: there always is) */
     struct tb_proc agent;
     uint32_t processes;
+    bool (*knows)(void *context, uint32_t index); /* of those that were started since; with the context of `way` */
     int (*way)(void *context, struct tb_proc to);
     void *way_context;
     /* sim: the network, for tests */

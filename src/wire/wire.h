@@ -551,8 +551,22 @@ enum tb_control {
                                      * tb_multicast_trouble: the group should be tested again */
     /* Named groups and published names: structs are in job/registry_frames.h. */
     TB_CONTROL_REGISTRY = 176, /* rank to agent: struct tb_registry_question. Agent to launcher: rank, then that */
-    TB_CONTROL_REGISTRY_ANSWER = 177 /* launcher to agent: rank, then a part of struct tb_registry_answer; agent to
+    TB_CONTROL_REGISTRY_ANSWER = 177, /* launcher to agent: rank, then a part of struct tb_registry_answer; agent to
                                       * rank: that */
+    /* Processes that are started while the job runs. */
+    TB_CONTROL_SPAWN = 180,       /* rank to agent: number; struct tb_spawn (job/spawn.h) comes along in a memfd. Agent to
+                                   * launcher: rank, number, the bytes of that */
+    TB_CONTROL_WORLD = 181,       /* launcher to all agents: count, of each range of a new world: first, count, host. Agent
+                                   * to rank: all ranges of all of them, in a memfd */
+    TB_CONTROL_WORLD_TOLD = 182,  /* agent to launcher: first index of the world; its ranks can know of it */
+    TB_CONTROL_WORLD_START = 183, /* launcher to agent: first, size, bytes of a struct tb_spawn: start those on your host */
+    TB_CONTROL_WORLD_END = 184,   /* launcher to agent: first: they are not wanted any more */
+    TB_CONTROL_WORLD_FAILED = 185, /* agent to launcher: first, how many were not started, text: why; those that run are
+                                    * ended */
+    TB_CONTROL_JOINED = 186,       /* agent to launcher: rank: it has called MPI_Init */
+    TB_CONTROL_ANSWER = 187,       /* launcher to agent: rank, number, code, text, bytes: of SPAWN or MEET. Agent to rank:
+                                    * number, code, text; the bytes, if there are any, in a memfd */
+    TB_CONTROL_MEET = 188          /* as SPAWN, of what a rank wants of a port (job/meeting.h) */
 };
 
 /* The structs are the wire. */

@@ -1,0 +1,348 @@
+#include "agent/host_worlds.h"
+
+#include "job/worlds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct world {
+    struct tb_list node;
+    uint32_t first, size;  /* of all hosts */
+    bool started;          /* it was tried; until then it is only expected */
+    struct tb_spawn spawn; /* what it is, and: */
+    struct tb_setup setup; /* as for the first ranks, with its own programs, whose words are of `spawn` */
+    struct tb_local_ranks local;
+};
+
+void tb_host_worlds_open(struct tb_host_worlds *w, struct tb_loop *loop, struct tb_uplink *uplink,
+                         struct tb_local_ranks *begun, const struct tb_local_ranks_events *events)
+{
+    *w = (struct tb_host_worlds){.loop = loop, .uplink = uplink, .events = *events, .begun = begun};
+    tb_list_init(&w->more);
+}
+
+/* All in turn, the first one first: *at begins as NULL. NULL: that was the last. */
+static struct tb_local_ranks *next(const struct tb_host_worlds *w, struct world **at)
+{
+    const struct tb_list *node = *at != NULL ? (*at)->node.next : w->more.next;
+    if (node == &w->more)
+        return NULL;
+    *at = TB_CONTAINER(node, struct world, node);
+    return &(*at)->local;
+}
+
+static struct world *world_of(const struct tb_host_worlds *w, uint32_t first)
+{
+    struct world *at = NULL;
+    while (next(w, &at) != NULL)
+        if (at->first == first)
+            return at;
+    return NULL;
+}
+
+struct tb_local_ranks *tb_host_worlds_find(const struct tb_host_worlds *w, uint32_t rank)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL && tb_ranks_find(&l->ranks, rank) == NULL;)
+        l = next(w, &at);
+    return l;
+}
+
+/* ---- beginning and ending ---------------------------------------------------------------------------------------- */
+
+static void world_close(struct world *world)
+{
+    tb_local_ranks_close(&world->local);
+    tb_list_remove(&world->node);
+    free(world->setup.apps); /* all else in it is of others */
+    tb_spawn_close(&world->spawn);
+    free(world);
+}
+
+void tb_host_worlds_settle(struct tb_host_worlds *w)
+{
+    struct world *world;
+    TB_LIST_EACH (world, &w->more, struct world, node)
+        if (world->started && tb_local_ranks_all_ended(&world->local) &&
+            !tb_outputs_any_open(&world->local.outputs) && !tb_ranks_alive(&world->local.ranks))
+            world_close(world);
+}
+
+static int expect(struct tb_host_worlds *w, uint32_t first, uint32_t size)
+{
+    struct world *world = calloc(1, sizeof *world);
+    if (world == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for ranks that are to be started");
+    world->first = first;
+    world->size = size;
+    tb_local_ranks_open(&world->local, w->loop, w->uplink, &w->events);
+    tb_list_append(&w->more, &world->node);
+    return TB_OK;
+}
+
+/* All ranks that have a port. */
+static int tell_ranks(struct tb_host_worlds *w, const struct tb_address_book *book)
+{
+    int descriptor = -1, rc = tb_worlds_share(book, &descriptor);
+    if (rc != TB_OK)
+        return rc;
+    tb_rank_port_worlds(&w->begun->port, descriptor);
+    struct tb_local_ranks *l;
+    for (struct world *at = NULL; (l = next(w, &at)) != NULL;)
+        tb_rank_port_worlds(&l->port, descriptor);
+    close(descriptor);
+    return TB_OK;
+}
+
+int tb_host_worlds_expect(struct tb_host_worlds *w, struct tb_reader *r, struct tb_address_book *book, uint32_t host)
+{
+    struct tb_rank_range *ranges;
+    uint32_t count, size = 0;
+    bool here = false;
+    int rc = tb_worlds_get(r, &ranges, &count);
+    if (rc == TB_OK)
+        rc = tb_worlds_add(book, ranges, count);
+    for (uint32_t i = 0; i < count && rc == TB_OK; i++) {
+        size += ranges[i].count;
+        here = here || ranges[i].host == host;
+    }
+    uint32_t first = rc == TB_OK ? ranges[0].first_rank : 0;
+    free(ranges);
+    if (rc == TB_OK && here)
+        rc = expect(w, first, size);
+    if (rc == TB_OK)
+        rc = tell_ranks(w, book);
+    if (rc != TB_OK)
+        return rc;
+    tb_put_u32(tb_uplink_begin(w->uplink, TB_CONTROL_WORLD_TOLD), first);
+    tb_uplink_end(w->uplink);
+    return TB_OK;
+}
+
+/* The programs of the spawn, in the environment of the one of the job that it names, with indices of the job. */
+static int make_setup(struct world *world, const struct tb_setup *setup)
+{
+    const struct tb_spawn *spawn = &world->spawn;
+    const struct tb_app *model = &setup->apps[spawn->model < setup->app_count ? spawn->model : 0];
+    struct tb_app *apps = calloc(spawn->app_count, sizeof *apps);
+    if (apps == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for what is to be started");
+    for (uint32_t i = 0; i < spawn->app_count; i++) {
+        apps[i] = spawn->apps[i].app;
+        apps[i].first_rank += world->first;
+        apps[i].variable_count = model->variable_count;
+        apps[i].variables = model->variables;
+        apps[i].bare = model->bare;
+    }
+    world->setup = *setup;
+    world->setup.apps = apps;
+    world->setup.app_count = spawn->app_count;
+    world->setup.input_rank = TB_RANK_NONE;
+    world->setup.bind = TB_BIND_NONE;
+    world->setup.bind_cpus = world->setup.rank_cpus = (char *)"";
+    world->setup.run_count = 0;
+    world->setup.flags &= ~(uint32_t)TB_SETUP_OWN;
+    return TB_OK;
+}
+
+/* Those that run are ended, and those that do not count as ended. */
+static void give_up(struct tb_host_worlds *w, struct world *world, const char *why)
+{
+    struct tb_ranks *ranks = &world->local.ranks;
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        struct tb_rank *rank = &ranks->all[i];
+        if (rank->pid > 0 || rank->ended)
+            continue;
+        rank->ended = true;
+        ranks->ended_count++;
+        missing++;
+    }
+    tb_ranks_kill(ranks);
+    struct tb_writer *r = tb_uplink_begin(w->uplink, TB_CONTROL_WORLD_FAILED);
+    tb_put_u32(r, world->first);
+    tb_put_u32(r, missing);
+    tb_put_text(r, why);
+    tb_uplink_end(w->uplink);
+}
+
+void tb_host_worlds_start(struct tb_host_worlds *w, struct tb_reader *r, const struct tb_rank_start *start)
+{
+    uint32_t first = tb_get_u32(r);
+    size_t length = 0;
+    const void *bytes = tb_get_bytes(r, &length);
+    struct world *world = r->error == TB_OK ? world_of(w, first) : NULL;
+    if (world == NULL || world->started)
+        return;
+    struct tb_rank_start own = *start;
+    struct tb_start_failure failure = {0};
+    own.setup = &world->setup;
+    world->started = true;
+    int rc = tb_spawn_decode(&world->spawn, bytes, length);
+    if (rc == TB_OK)
+        rc = make_setup(world, start->setup);
+    const struct tb_world_part part = {first, world->size, world->spawn.parent, world->spawn.parent_bytes};
+    if (rc == TB_OK)
+        rc = tb_local_ranks_make_more(&world->local, w->begun, &world->setup, start->book, &part);
+    if (rc == TB_OK)
+        rc = tb_local_ranks_start_more(&world->local, &own, &failure);
+    if (rc != TB_OK)
+        give_up(w, world, failure.text[0] != 0 ? failure.text : tb_error_story());
+}
+
+static void take_end(struct tb_host_worlds *w, struct tb_reader *r)
+{
+    uint32_t first = tb_get_u32(r);
+    struct world *world = r->error == TB_OK ? world_of(w, first) : NULL;
+    if (world == NULL)
+        return;
+    world->started = true;
+    tb_ranks_kill(&world->local.ranks);
+    w->events.output_ended(w->events.context); /* if it was only expected, nothing else ends */
+}
+
+static void take_answer(struct tb_host_worlds *w, struct tb_reader *r)
+{
+    uint32_t rank = tb_get_u32(r);
+    struct tb_port_answer answer = {.number = tb_get_u32(r)};
+    answer.error = (int)tb_get_u32(r);
+    answer.text = tb_get_bytes(r, &answer.text_length);
+    answer.bytes = tb_get_bytes(r, &answer.length);
+    struct tb_local_ranks *l = r->error == TB_OK ? tb_host_worlds_find(w, rank) : NULL;
+    if (l != NULL)
+        tb_local_ranks_answer(l, rank, &answer);
+}
+
+bool tb_host_worlds_take(struct tb_host_worlds *w, struct tb_control_frame *frame)
+{
+    if (frame->kind == TB_CONTROL_WORLD_END)
+        take_end(w, &frame->fields);
+    else if (frame->kind == TB_CONTROL_ANSWER)
+        take_answer(w, &frame->fields);
+    else
+        return false;
+    return true;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+void tb_host_worlds_reap(struct tb_host_worlds *w, pid_t pid, int status)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        tb_ranks_reap(&l->ranks, pid, status);
+}
+
+void tb_host_worlds_forget_groups(struct tb_host_worlds *w)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        tb_ranks_forget_groups(&l->ranks);
+}
+
+void tb_host_worlds_signal(struct tb_host_worlds *w, int signal)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        tb_ranks_signal(&l->ranks, signal);
+}
+
+bool tb_host_worlds_dumping(const struct tb_host_worlds *w)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        if (tb_ranks_dumping(&l->ranks))
+            return true;
+    return false;
+}
+
+void tb_host_worlds_kill(struct tb_host_worlds *w)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        tb_ranks_kill(&l->ranks);
+}
+
+bool tb_host_worlds_alive(struct tb_host_worlds *w)
+{
+    bool alive = false;
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        alive = tb_ranks_alive(&l->ranks) || alive;
+    return alive;
+}
+
+void tb_host_worlds_end(struct tb_host_worlds *w, int signal)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        tb_ranks_end(&l->ranks, signal);
+}
+
+bool tb_host_worlds_left(struct tb_host_worlds *w)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        if (tb_ranks_left(&l->ranks))
+            return true;
+    return false;
+}
+
+void tb_host_worlds_stop(struct tb_host_worlds *w)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        tb_local_ranks_stop(l);
+}
+
+bool tb_host_worlds_all_ended(const struct tb_host_worlds *w)
+{
+    struct tb_local_ranks *l;
+    for (struct world *at = NULL; (l = next(w, &at)) != NULL;)
+        if (!at->started || !tb_local_ranks_all_ended(l))
+            return false;
+    return tb_local_ranks_all_ended(w->begun);
+}
+
+bool tb_host_worlds_any_open(const struct tb_host_worlds *w)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        if (tb_outputs_any_open(&l->outputs))
+            return true;
+    return false;
+}
+
+void tb_host_worlds_drain(struct tb_host_worlds *w)
+{
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        tb_outputs_drain(&l->outputs);
+}
+
+/* Each world has had the whole window when it began; what comes back goes to those that have used theirs. */
+void tb_host_worlds_allow(struct tb_host_worlds *w, uint32_t bytes)
+{
+    struct tb_local_ranks *l;
+    for (struct world *at = NULL; bytes > 0 && (l = next(w, &at)) != NULL;) {
+        int64_t used = (int64_t)at->setup.window - l->outputs.window;
+        uint32_t share = used <= 0 ? 0 : used < bytes ? (uint32_t)used : bytes;
+        if (share > 0)
+            tb_outputs_allow(&l->outputs, share);
+        bytes -= share;
+    }
+    if (bytes > 0)
+        tb_outputs_allow(&w->begun->outputs, bytes);
+}
+
+int tb_host_worlds_reroute(struct tb_host_worlds *w, const struct tb_host_routes *routes)
+{
+    int rc = TB_OK;
+    struct tb_local_ranks *l = w->begun;
+    for (struct world *at = NULL; l != NULL && rc == TB_OK; l = next(w, &at))
+        if (l->port.services != NULL || l == w->begun)
+            rc = tb_local_ranks_reroute(l, routes);
+    return rc;
+}

@@ -1,0 +1,148 @@
+#include "job/worlds.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define HOSTS 3u
+#define RANKS 4u
+
+/* A job that has begun with four ranks, on the first two of three hosts. */
+static struct tb_address_book begun(void)
+{
+    struct tb_address_book book = {.version = 1, .job = 7, .ranks = RANKS, .host_count = HOSTS, .range_count = 2};
+    book.hosts = calloc(HOSTS, sizeof *book.hosts);
+    book.ranges = calloc(2, sizeof *book.ranges);
+    assert_non_null(book.hosts);
+    assert_non_null(book.ranges);
+    book.ranges[0] = (struct tb_rank_range){.first_rank = 0, .count = 2, .host = 0};
+    book.ranges[1] = (struct tb_rank_range){.first_rank = 2, .count = 2, .host = 1};
+    return book;
+}
+
+static void end(struct tb_address_book *book)
+{
+    tb_worlds_close(book);
+    free(book->hosts);
+    free(book->ranges);
+}
+
+static int add(struct tb_address_book *book, uint32_t first, uint32_t count, uint32_t host)
+{
+    const struct tb_rank_range range = {.first_rank = first, .count = count, .host = host};
+    return tb_worlds_add(book, &range, 1);
+}
+
+static void finds_where_new_processes_are(void **state)
+{
+    struct tb_address_book book = begun();
+    assert_int_equal(tb_worlds_processes(&book), RANKS);
+    assert_false(tb_address_book_knows(&book, RANKS));
+    const struct tb_rank_range world[] = {{.first_rank = 4, .count = 3, .host = 2}, {.first_rank = 7, .count = 1}};
+    assert_int_equal(tb_worlds_add(&book, world, 2), TB_OK);
+    static const uint32_t hosts[] = {0, 0, 1, 1, 2, 2, 2, 0};
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(tb_address_book_host_of(&book, i), hosts[i]);
+    assert_true(tb_address_book_knows(&book, 7));
+    assert_false(tb_address_book_knows(&book, 8));
+    assert_int_equal(tb_worlds_processes(&book), 8);
+    assert_int_equal(book.ranks, RANKS); /* what the job has begun with stays what it was */
+    end(&book);
+}
+
+static void neighbours_on_a_host_are_one_range(void **state)
+{
+    struct tb_address_book book = begun();
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(add(&book, RANKS + 3 * i, 3, 1), TB_OK);
+    assert_int_equal(book.more_count, 1);
+    assert_int_equal(tb_worlds_processes(&book), RANKS + 3000);
+    assert_int_equal(add(&book, RANKS + 3000, 1, 0), TB_OK);
+    assert_int_equal(book.more_count, 2);
+    assert_int_equal(tb_address_book_host_of(&book, RANKS + 2999), 1);
+    assert_int_equal(tb_address_book_host_of(&book, RANKS + 3000), 0);
+    end(&book);
+}
+
+static void refuses_what_makes_no_sense(void **state)
+{
+    struct tb_address_book book = begun();
+    assert_int_equal(add(&book, RANKS + 1, 1, 0), TB_ERR_PROTOCOL); /* a gap */
+    assert_int_equal(add(&book, RANKS - 1, 1, 0), TB_ERR_PROTOCOL); /* once more */
+    assert_int_equal(add(&book, RANKS, 0, 0), TB_ERR_PROTOCOL);
+    assert_int_equal(add(&book, RANKS, 1, HOSTS), TB_ERR_PROTOCOL);
+    assert_int_equal(add(&book, RANKS, TB_JOB_RANKS_LIMIT, 0), TB_ERR_PROTOCOL);
+    const struct tb_rank_range half[] = {{.first_rank = 4, .count = 1}, {.first_rank = 9, .count = 1}};
+    assert_int_equal(tb_worlds_add(&book, half, 2), TB_ERR_PROTOCOL);
+    assert_int_equal(tb_worlds_processes(&book), RANKS); /* nothing of it was taken */
+    assert_int_equal(add(&book, RANKS, TB_JOB_RANKS_LIMIT - RANKS, 0), TB_OK);
+    assert_int_equal(add(&book, TB_JOB_RANKS_LIMIT, 1, 0), TB_ERR_PROTOCOL); /* there are no more */
+    end(&book);
+}
+
+static void travels_in_frames(void **state)
+{
+    const struct tb_rank_range world[] = {{.first_rank = 4, .count = 3, .host = 2}, {.first_rank = 7, .count = 1}};
+    struct tb_rank_range *got;
+    uint32_t count;
+    struct tb_writer w;
+    struct tb_reader r;
+    tb_writer_open(&w);
+    tb_worlds_put(&w, world, 2);
+    tb_reader_open(&r, w.bytes, w.length);
+    assert_int_equal(tb_worlds_get(&r, &got, &count), TB_OK);
+    assert_int_equal(count, 2);
+    assert_memory_equal(got, world, sizeof world);
+    free(got);
+    for (size_t length = 0; length < w.length; length++) { /* whatever is missing is noticed */
+        tb_reader_open(&r, w.bytes, length);
+        assert_int_equal(tb_worlds_get(&r, &got, &count), TB_ERR_PROTOCOL);
+        free(got);
+    }
+    tb_writer_close(&w);
+}
+
+static void ranks_learn_what_they_do_not_know(void **state)
+{
+    struct tb_address_book agent = begun(), old = begun(), new = begun();
+    int first, second;
+    assert_int_equal(add(&agent, RANKS, 2, 1), TB_OK);
+    assert_int_equal(tb_worlds_share(&agent, &first), TB_OK);
+    assert_int_equal(add(&agent, RANKS + 2, 2, 1), TB_OK); /* melts with the one before */
+    assert_int_equal(add(&agent, RANKS + 4, 1, 2), TB_OK);
+    assert_int_equal(tb_worlds_share(&agent, &second), TB_OK);
+    assert_int_equal(tb_worlds_read(&old, first), TB_OK);
+    assert_int_equal(tb_worlds_processes(&old), RANKS + 2);
+    assert_int_equal(tb_worlds_read(&old, second), TB_OK);
+    assert_int_equal(tb_worlds_read(&old, first), TB_OK); /* an earlier one changes nothing */
+    assert_int_equal(tb_worlds_read(&new, second), TB_OK);
+    for (uint32_t i = 0; i < RANKS + 5; i++) {
+        assert_int_equal(tb_address_book_host_of(&old, i), tb_address_book_host_of(&agent, i));
+        assert_int_equal(tb_address_book_host_of(&new, i), tb_address_book_host_of(&agent, i));
+    }
+    assert_int_equal(tb_worlds_processes(&old), RANKS + 5);
+    int pipe_ends[2];
+    assert_int_equal(pipe(pipe_ends), 0);
+    assert_int_equal(tb_worlds_read(&old, pipe_ends[0]), TB_ERR_PROTOCOL);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    close(first);
+    close(second);
+    end(&agent);
+    end(&old);
+    end(&new);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_where_new_processes_are), cmocka_unit_test(neighbours_on_a_host_are_one_range),
+        cmocka_unit_test(refuses_what_makes_no_sense),   cmocka_unit_test(travels_in_frames),
+        cmocka_unit_test(ranks_learn_what_they_do_not_know),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,425 @@
+#include "launch/spawns.h"
+
+#include "job/spawn.h"
+#include "job/worlds.h"
+#include "launch/signal_name.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum phase {
+    TELLING,  /* not all agents know of it */
+    STARTING, /* not all of its processes have joined */
+    RUNNING,
+    FAILED
+};
+
+struct world {
+    struct tb_list node;
+    enum phase phase;
+    uint32_t asker, number; /* who wants it */
+    uint32_t first, size;
+    uint32_t joined, ended; /* of its processes; those that were never started count as ended */
+    bool *untold;           /* by host: its agent has not said that it knows of it */
+    uint32_t untold_count;
+    struct tb_rank_range *ranges;
+    uint32_t range_count;
+    void *bytes; /* of the struct tb_spawn, until it is started */
+    size_t length;
+};
+
+void tb_spawns_init(struct tb_spawns *spawns, struct tb_address_book *book, struct tb_host_agents *agents,
+                    struct tb_rank_ends *ends, struct tb_job_report *report)
+{
+    *spawns = (struct tb_spawns){.book = book, .agents = agents, .ends = ends, .report = report};
+    tb_list_init(&spawns->all);
+}
+
+static struct world *world_of(const struct tb_spawns *spawns, uint32_t rank)
+{
+    struct world *world;
+    TB_LIST_EACH (world, &spawns->all, struct world, node)
+        if (rank - world->first < world->size)
+            return world;
+    return NULL;
+}
+
+static void world_free(struct world *world)
+{
+    tb_list_remove(&world->node);
+    free(world->untold);
+    free(world->ranges);
+    free(world->bytes);
+    free(world);
+}
+
+/* Whether the agent of a host can be told something. */
+static bool is_there(const struct tb_host_agent *agent)
+{
+    return agent->phase >= TB_HOST_AGENT_READY && agent->phase < TB_HOST_AGENT_GONE;
+}
+
+/* ---- answering --------------------------------------------------------------------------------------------------- */
+
+static void answer(struct tb_spawns *spawns, uint32_t rank, uint32_t number, int error, const char *text,
+                   const struct tb_writer *bytes)
+{
+    struct tb_host_agent *agent = &spawns->agents->all[tb_address_book_host_of(spawns->book, rank)];
+    if (!is_there(agent))
+        return;
+    struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_ANSWER);
+    tb_put_u32(w, rank);
+    tb_put_u32(w, number);
+    tb_put_u32(w, (uint32_t)error);
+    tb_put_text(w, text);
+    tb_put_bytes(w, bytes != NULL ? bytes->bytes : NULL, bytes != NULL ? bytes->length : 0);
+    tb_control_stream_end(&agent->control);
+}
+
+static void succeed(struct tb_spawns *spawns, struct world *world)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u32(&w, world->first);
+    tb_put_u32(&w, world->size);
+    world->phase = RUNNING;
+    int rc = tb_rank_ends_grow(spawns->ends, world->first, world->size);
+    answer(spawns, world->asker, world->number, rc, rc == TB_OK ? "" : tb_error_story(), &w);
+    tb_writer_close(&w);
+}
+
+/* To each agent that has processes of the world; one that hears it twice does it once. */
+static void tell_hosts(struct tb_spawns *spawns, const struct world *world, enum tb_control kind, const void *bytes,
+                       size_t length)
+{
+    for (uint32_t i = 0; i < world->range_count; i++) {
+        struct tb_host_agent *agent = &spawns->agents->all[world->ranges[i].host];
+        if (!is_there(agent))
+            continue;
+        struct tb_writer *w = tb_control_stream_begin(&agent->control, kind);
+        tb_put_u32(w, world->first);
+        if (bytes != NULL)
+            tb_put_bytes(w, bytes, length);
+        tb_control_stream_end(&agent->control);
+    }
+}
+
+__attribute__((format(printf, 3, 4), cold)) static void fail(struct tb_spawns *spawns, struct world *world,
+                                                             const char *format, ...)
+{
+    char text[900];
+    va_list rest;
+    if (world->phase == RUNNING || world->phase == FAILED)
+        return;
+    va_start(rest, format);
+    vsnprintf(text, sizeof text, format, rest);
+    va_end(rest);
+    bool started = world->phase == STARTING;
+    world->phase = FAILED;
+    answer(spawns, world->asker, world->number, TB_ERR_PEER, text, NULL);
+    tell_hosts(spawns, world, TB_CONTROL_WORLD_END, NULL, 0);
+    if (started)
+        return;
+    world->ended = world->size; /* none will ever be heard of */
+    for (uint32_t i = 0; i < world->range_count; i++)
+        spawns->agents->all[world->ranges[i].host].rank_count -= world->ranges[i].count;
+}
+
+static void check_over(struct world *world)
+{
+    if (world->ended >= world->size)
+        world_free(world);
+}
+
+/* ---- placing ----------------------------------------------------------------------------------------------------- */
+
+static bool names_host(const char *list, const char *name)
+{
+    size_t whole = strlen(name), brief = strcspn(name, ".");
+    for (const char *word = list; *word != 0; word += *word == ',') {
+        size_t length = strcspn(word, ",");
+        if ((length == whole || length == brief) && strncmp(word, name, length) == 0)
+            return true;
+        word += length;
+    }
+    return false;
+}
+
+/* Each word of the list is one of the job's hosts. */
+static int check_names(const struct tb_spawns *spawns, const char *list)
+{
+    for (const char *word = list; *word != 0; word += *word == ',') {
+        size_t length = strcspn(word, ",");
+        char name[256];
+        bool known = length < sizeof name;
+        snprintf(name, sizeof name, "%.*s", (int)length, word);
+        for (uint32_t i = 0; known && i <= spawns->book->host_count; i++) {
+            known = i < spawns->book->host_count;
+            if (known && names_host(name, spawns->book->hosts[i].name))
+                break;
+        }
+        if (!known)
+            return tb_error(TB_ERR_ARGUMENT,
+                            "the job has no host \"%s\": processes can be started on hosts that mpiexec was given", name);
+        word += length;
+    }
+    return TB_OK;
+}
+
+/* The host on which fewest run, of those that may; of equal ones that of the asker, else the first. */
+static int choose_host(const struct tb_spawns *spawns, const char *list, uint32_t home, const uint32_t *more,
+                       uint32_t *chosen)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t k = 0; k < spawns->book->host_count; k++) {
+        uint32_t i = (home + k) % spawns->book->host_count;
+        const struct tb_host_agent *agent = &spawns->agents->all[i];
+        bool may = *list != 0 ? names_host(list, spawns->book->hosts[i].name) : spawns->book->hosts[i].rank_count > 0;
+        uint32_t load = agent->rank_count - agent->ended + more[i];
+        if (!may || agent->phase != TB_HOST_AGENT_STARTED || agent->idle || load >= least ||
+            load >= TB_HOST_RANKS_LIMIT)
+            continue;
+        least = load;
+        *chosen = i;
+    }
+    if (least == UINT32_MAX)
+        return tb_error(TB_ERR_LIMIT, "no host can take a process more%s%s: they have %u, or their part of the job is over",
+                        *list != 0 ? ", of " : "", list, TB_HOST_RANKS_LIMIT);
+    return TB_OK;
+}
+
+static int add_range(struct world *world, uint32_t host, uint32_t count)
+{
+    struct tb_rank_range *last = world->range_count > 0 ? &world->ranges[world->range_count - 1] : NULL;
+    uint32_t first = last != NULL ? last->first_rank + last->count : world->first;
+    if (last != NULL && last->host == host) {
+        last->count += count;
+        return TB_OK;
+    }
+    struct tb_rank_range *grown = reallocarray(world->ranges, world->range_count + 1u, sizeof *grown);
+    if (grown == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the places of new processes");
+    world->ranges = grown;
+    grown[world->range_count++] = (struct tb_rank_range){.first_rank = first, .count = count, .host = host};
+    return TB_OK;
+}
+
+/* Those of one program that are on a host have neighbouring ranks. */
+static int place_app(const struct tb_spawns *spawns, struct world *world, const struct tb_spawn_app *app, uint32_t home,
+                     uint32_t *more)
+{
+    uint32_t hosts = spawns->book->host_count, host = 0;
+    uint32_t *counts = calloc(hosts, sizeof *counts);
+    int rc = counts != NULL ? check_names(spawns, app->hosts) : tb_error(TB_ERR_MEMORY, "no memory for %u hosts", hosts);
+    for (uint32_t i = 0; i < app->app.ranks && rc == TB_OK; i++) {
+        rc = choose_host(spawns, app->hosts, home, more, &host);
+        if (rc == TB_OK) {
+            counts[host]++;
+            more[host]++;
+        }
+    }
+    for (uint32_t k = 0; k < hosts && rc == TB_OK; k++)
+        if (counts[(home + k) % hosts] > 0)
+            rc = add_range(world, (home + k) % hosts, counts[(home + k) % hosts]);
+    free(counts);
+    return rc;
+}
+
+static int place(struct tb_spawns *spawns, struct world *world, const struct tb_spawn *spawn)
+{
+    uint32_t home = tb_address_book_host_of(spawns->book, world->asker);
+    uint32_t *more = calloc(spawns->book->host_count, sizeof *more);
+    if (more == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for %u hosts", spawns->book->host_count);
+    int rc = TB_OK;
+    world->first = tb_worlds_processes(spawns->book);
+    world->size = tb_spawn_size(spawn);
+    if (world->size > TB_JOB_RANKS_LIMIT - world->first)
+        rc = tb_error(TB_ERR_LIMIT, "a job can start %u processes in all", TB_JOB_RANKS_LIMIT);
+    for (uint32_t i = 0; i < spawn->app_count && rc == TB_OK; i++)
+        rc = place_app(spawns, world, &spawn->apps[i], home, more);
+    if (rc == TB_OK)
+        rc = tb_job_report_grow(spawns->report, world->first + world->size);
+    if (rc == TB_OK)
+        rc = tb_worlds_add(spawns->book, world->ranges, world->range_count);
+    for (uint32_t i = 0; i < spawns->book->host_count && rc == TB_OK; i++)
+        spawns->agents->all[i].rank_count += more[i];
+    free(more);
+    return rc;
+}
+
+/* ---- from asking to running -------------------------------------------------------------------------------------- */
+
+static void start(struct tb_spawns *spawns, struct world *world)
+{
+    world->phase = STARTING;
+    tell_hosts(spawns, world, TB_CONTROL_WORLD_START, world->bytes, world->length);
+    free(world->bytes);
+    world->bytes = NULL;
+}
+
+static void tell_agents(struct tb_spawns *spawns, struct world *world)
+{
+    for (uint32_t i = 0; i < spawns->agents->count; i++) {
+        struct tb_host_agent *agent = &spawns->agents->all[i];
+        if (!is_there(agent))
+            continue;
+        tb_worlds_put(tb_control_stream_begin(&agent->control, TB_CONTROL_WORLD), world->ranges, world->range_count);
+        tb_control_stream_end(&agent->control);
+        world->untold[i] = true;
+        world->untold_count++;
+    }
+}
+
+static int make_world(struct tb_spawns *spawns, struct world *world, const void *bytes, size_t length)
+{
+    struct tb_spawn spawn;
+    int rc = tb_spawn_decode(&spawn, bytes, length);
+    if (rc != TB_OK)
+        return rc;
+    world->untold = calloc(spawns->agents->count + 1u, sizeof *world->untold);
+    world->bytes = malloc(length);
+    if (world->untold == NULL || world->bytes == NULL)
+        rc = tb_error(TB_ERR_MEMORY, "no memory for new processes");
+    if (rc == TB_OK) {
+        memcpy(world->bytes, bytes, length);
+        world->length = length;
+        rc = place(spawns, world, &spawn);
+    }
+    tb_spawn_close(&spawn);
+    return rc;
+}
+
+static void take_spawn(struct tb_spawns *spawns, struct tb_reader *r)
+{
+    uint32_t rank = tb_get_u32(r), number = tb_get_u32(r);
+    size_t length = 0;
+    const void *bytes = tb_get_bytes(r, &length);
+    if (r->error != TB_OK || !tb_address_book_knows(spawns->book, rank))
+        return;
+    struct world *world = calloc(1, sizeof *world);
+    if (world == NULL) {
+        answer(spawns, rank, number, TB_ERR_MEMORY, "mpiexec has no memory for new processes", NULL);
+        return;
+    }
+    tb_list_append(&spawns->all, &world->node);
+    world->asker = rank;
+    world->number = number;
+    int rc = make_world(spawns, world, bytes, length);
+    if (rc == TB_OK) {
+        tell_agents(spawns, world);
+        return;
+    }
+    answer(spawns, rank, number, rc, tb_error_story(), NULL);
+    world_free(world);
+}
+
+static void note_told(struct tb_spawns *spawns, struct world *world, uint32_t host)
+{
+    if (!world->untold[host])
+        return;
+    world->untold[host] = false;
+    if (--world->untold_count == 0 && world->phase == TELLING)
+        start(spawns, world);
+}
+
+static void take_told(struct tb_spawns *spawns, const struct tb_host_agent *agent, struct tb_reader *r)
+{
+    uint32_t first = tb_get_u32(r);
+    struct world *world = r->error == TB_OK ? world_of(spawns, first) : NULL;
+    if (world != NULL)
+        note_told(spawns, world, agent->host);
+}
+
+static void take_joined(struct tb_spawns *spawns, struct tb_reader *r)
+{
+    uint32_t rank = tb_get_u32(r);
+    struct world *world = r->error == TB_OK ? world_of(spawns, rank) : NULL;
+    if (world != NULL && world->phase == STARTING && ++world->joined == world->size)
+        succeed(spawns, world);
+}
+
+static void take_failed(struct tb_spawns *spawns, struct tb_host_agent *agent, struct tb_reader *r)
+{
+    uint32_t first = tb_get_u32(r), missing = tb_get_u32(r);
+    size_t length = 0;
+    const char *text = tb_get_bytes(r, &length);
+    struct world *world = r->error == TB_OK ? world_of(spawns, first) : NULL;
+    if (world == NULL || world->phase == TELLING || missing > world->size - world->ended)
+        return;
+    fail(spawns, world, "%.*s", (int)length, text);
+    world->ended += missing;
+    agent->ended += missing;
+    check_over(world);
+}
+
+void tb_spawns_take(struct tb_spawns *spawns, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *r)
+{
+    if (kind == TB_CONTROL_SPAWN)
+        take_spawn(spawns, r);
+    else if (kind == TB_CONTROL_WORLD_TOLD)
+        take_told(spawns, agent, r);
+    else if (kind == TB_CONTROL_WORLD_FAILED)
+        take_failed(spawns, agent, r);
+    else if (kind == TB_CONTROL_JOINED)
+        take_joined(spawns, r);
+}
+
+/* ---- endings ----------------------------------------------------------------------------------------------------- */
+
+static void explain_end(struct tb_spawns *spawns, struct world *world, const struct tb_ended *ended)
+{
+    const char *host = spawns->book->hosts[tb_address_book_host_of(spawns->book, ended->rank)].name;
+    char how[200], name[160];
+    if (WIFSIGNALED(ended->status)) {
+        tb_signal_name(WTERMSIG(ended->status), name, sizeof name);
+        snprintf(how, sizeof how, "was ended by %s", name);
+    } else {
+        snprintf(how, sizeof how, "ended with exit code %d", WEXITSTATUS(ended->status));
+    }
+    fail(spawns, world, "new process %u on host %s (pid %u) %s before all of the %u had called MPI_Init",
+         ended->rank - world->first, host, ended->pid, how, world->size);
+}
+
+bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent, const struct tb_ended *ended)
+{
+    struct world *world = world_of(spawns, ended->rank);
+    if (world == NULL)
+        return false;
+    bool running = world->phase == RUNNING;
+    if (ended->flags & (TB_ENDED_DUMPING | TB_ENDED_BELOW))
+        return !running;
+    if (!running)
+        agent->ended++;
+    explain_end(spawns, world, ended);
+    world->ended++;
+    check_over(world);
+    return !running;
+}
+
+bool tb_spawns_take_aborted(struct tb_spawns *spawns, const struct tb_agent_abort *abort)
+{
+    struct world *world = world_of(spawns, abort->rank);
+    if (world == NULL || world->phase == RUNNING)
+        return false;
+    fail(spawns, world, "new process %u (pid %u): %.*s", abort->rank - world->first, abort->pid, (int)abort->length,
+         abort->text);
+    return true;
+}
+
+void tb_spawns_lose(struct tb_spawns *spawns, uint32_t host)
+{
+    struct world *world;
+    TB_LIST_EACH (world, &spawns->all, struct world, node) {
+        bool concerned = false;
+        for (uint32_t i = 0; i < world->range_count; i++)
+            concerned = concerned || world->ranges[i].host == host;
+        if (concerned)
+            fail(spawns, world, "the part of host %s in the job is over", spawns->book->hosts[host].name);
+        note_told(spawns, world, host);
+        check_over(world);
+    }
+}

@@ -1,0 +1,105 @@
+#include "mpi/party.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mpi/agreement.h"
+#include "mpi/subgroup.h"
+#include "mpi/wish.h"
+
+void tb_party_put(struct tb_writer *w, uint64_t context, const struct tb_comm *comm)
+{
+    tb_put_u64(w, context);
+    tb_put_u32(w, comm->size);
+    for (uint32_t i = 0; i < comm->size; i++)
+        tb_put_u32(w, tb_comm_proc(comm, i));
+}
+
+int tb_party_get(struct tb_reader *r, struct tb_party *party)
+{
+    *party = (struct tb_party){.context = tb_get_u64(r)};
+    uint32_t size = tb_get_u32(r);
+    if (r->error != TB_OK || size == 0 || size > (r->length - r->at) / sizeof(uint32_t))
+        return tb_error(TB_ERR_PROTOCOL, "what came of the other group makes no sense");
+    party->procs = malloc(size * sizeof *party->procs);
+    if (party->procs == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for a group of %u processes", size);
+    for (party->size = 0; party->size < size; party->size++)
+        party->procs[party->size] = tb_get_u32(r);
+    return TB_OK;
+}
+
+void tb_party_fail(struct tb_party *party, int class)
+{
+    party->class = class;
+    snprintf(party->text, sizeof party->text, "%s", tb_error_story());
+}
+
+/* Takes the processes. */
+static int party_new(struct tb_comm *comm, struct tb_party *party, struct tb_comm **made)
+{
+    struct tb_comm_shape shape;
+    for (uint32_t i = 0; i < party->size; i++)
+        tb_wish_know(party->procs[i]);
+    int error = tb_shape_copy(comm, &shape);
+    if (error < 0)
+        return error;
+    shape.inter = true;
+    shape.remote_size = party->size;
+    shape.remote_procs = party->procs;
+    shape.first = tb_group_decides(shape.procs[0], shape.remote_procs[0]);
+    party->procs = NULL;
+    return tb_comm_new(&shape, comm, made);
+}
+
+int tb_party_join(struct tb_comm *comm, struct tb_party *party, struct tb_comm **made)
+{
+    int error = party_new(comm, party, made);
+    free(party->procs);
+    party->procs = NULL;
+    if (error == TB_OK)
+        tb_comm_enter(*made, party->context);
+    return error;
+}
+
+/* Everyone has the root's party; an error, if somebody cannot. */
+static int party_spread(struct tb_comm *comm, uint32_t root, struct tb_party *party)
+{
+    uint32_t *procs = party->procs;
+    int error = tb_comm_spread(comm, root, party, sizeof *party);
+    party->procs = procs;
+    if (error != TB_OK || party->class != MPI_SUCCESS)
+        return error;
+    size_t bytes = party->size * sizeof *party->procs;
+    if (comm->rank != root)
+        party->procs = malloc(bytes);
+    if (party->procs != NULL)
+        return tb_comm_spread(comm, root, party->procs, bytes);
+    error = tb_error(TB_ERR_MEMORY, "out of memory for a group of %u processes", party->size);
+    tb_comm_refuse(comm, TB_OPERATION_BCAST, error);
+    return error;
+}
+
+int tb_party_meet(const char *call, struct tb_comm *comm, uint32_t root, struct tb_party *party, MPI_Comm *newcomm)
+{
+    struct tb_comm *made = NULL;
+    uint64_t word = 0;
+    int error = party_spread(comm, root, party);
+    int class = party->class;
+    if (error == TB_OK && class == MPI_SUCCESS)
+        error = party_new(comm, party, &made);
+    if (class == MPI_SUCCESS)
+        error = tb_comm_combine_or_refuse(comm, error, &word);
+    free(party->procs);
+    party->procs = NULL;
+    if (error == TB_OK && class == MPI_SUCCESS)
+        tb_comm_enter(made, party->context);
+    else
+        tb_context_put_back(party->context);
+    if (class != MPI_SUCCESS)
+        return tb_raise(comm, class, call, "%s", party->text);
+    if (tb_comm_given(error, &made) < 0)
+        return tb_raise_below(comm, error, call);
+    *newcomm = tb_comm_handle(made);
+    return MPI_SUCCESS;
+}

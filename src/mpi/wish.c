@@ -1,0 +1,53 @@
+#include "mpi/wish.h"
+
+#include <stdlib.h>
+
+static bool is_answered(void *context)
+{
+    return ((const struct tb_wish *)context)->answered;
+}
+
+void tb_wish_answer(uint32_t number, const struct tb_job_answer *answer)
+{
+    struct tb_wish *wish;
+    tb_self_lock();
+    TB_LIST_EACH (wish, &tb_self.wishes, struct tb_wish, node)
+        if (wish->number == number && !wish->answered) {
+            wish->answer = *answer;
+            wish->answered = true;
+            tb_self_unlock();
+            return;
+        }
+    tb_self_unlock();
+    free(answer->bytes);
+}
+
+int tb_wish_ask(const char *call, enum tb_control what, const void *bytes, size_t length, struct tb_job_answer *answer)
+{
+    struct tb_wish wish = {.answered = false};
+    tb_self_lock();
+    wish.number = ++tb_self.next_wish;
+    tb_list_append(&tb_self.wishes, &wish.node);
+    tb_self_unlock();
+    int error = tb_job_ask_launcher(&tb_self.job, what, wish.number, bytes, length);
+    if (error == TB_OK)
+        tb_engine_wait_in(tb_self.engine, is_answered, &wish, call);
+    tb_self_lock();
+    tb_list_remove(&wish.node);
+    tb_self_unlock();
+    if (error != TB_OK)
+        return error;
+    *answer = wish.answer;
+    return answer->error == TB_OK ? TB_OK : tb_error(answer->error, "%s", answer->text);
+}
+
+static bool is_known(void *context)
+{
+    return tb_address_book_knows(&tb_self.job.book, *(const uint32_t *)context);
+}
+
+void tb_wish_know(uint32_t index)
+{
+    if (!is_known(&index))
+        tb_engine_wait(tb_self.engine, is_known, &index);
+}
