@@ -424,7 +424,7 @@ static void take_signal(struct tb_agent *agent, struct tb_reader *r)
 static void take_ask(struct tb_agent *agent, struct tb_reader *r)
 {
     if (agent->phase == TB_AGENT_RUNNING)
-        tb_wait_question_ask(&agent->local.question, tb_get_u32(r));
+        tb_host_worlds_ask(&agent->worlds, tb_get_u32(r));
 }
 
 static void take_registry_answer(struct tb_agent *agent, struct tb_reader *r)

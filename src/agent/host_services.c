@@ -47,7 +47,7 @@ static int make_doorbells(struct tb_host_services *services, uint32_t rank_count
     return TB_OK;
 }
 
-int tb_host_services_make(struct tb_host_services *services, uint32_t rank_count, const struct tb_address_book *book,
+int tb_host_services_make(struct tb_host_services *services, uint32_t rank_count, struct tb_address_book *book,
                           const struct tb_host_routes *routes)
 {
     int rc = make_doorbells(services, rank_count);
@@ -55,6 +55,8 @@ int tb_host_services_make(struct tb_host_services *services, uint32_t rank_count
         rc = make_memories(services);
     if (rc == TB_OK)
         rc = tb_address_book_share(book, &services->book);
+    if (rc == TB_OK)
+        rc = tb_worlds_make(book, &services->worlds);
     return rc == TB_OK ? tb_host_routes_share(routes, &services->routes) : rc;
 }
 
@@ -66,8 +68,8 @@ static int duplicate(int descriptor, int *copy)
     return *copy >= 0 ? TB_OK : tb_error_errno("cannot share with new ranks what the others have");
 }
 
-int tb_host_services_spawn(struct tb_host_services *services, uint32_t rank_count, const struct tb_host_services *others,
-                           const struct tb_address_book *book, const void *parent, size_t parent_bytes)
+int tb_host_services_spawn(struct tb_host_services *services, uint32_t rank_count,
+                           const struct tb_host_services *others, const void *parent, size_t parent_bytes)
 {
     services->host = others->host;
     services->parameters = others->parameters;
@@ -83,7 +85,7 @@ int tb_host_services_spawn(struct tb_host_services *services, uint32_t rank_coun
     if (rc == TB_OK)
         rc = duplicate(others->plan, &services->plan);
     if (rc == TB_OK)
-        rc = tb_worlds_share(book, &services->worlds);
+        rc = duplicate(others->worlds, &services->worlds);
     return rc == TB_OK ? tb_shared_bytes_put(parent, parent_bytes, &services->parent) : rc;
 }
 

@@ -14,7 +14,8 @@ struct tb_host_services {
     uint64_t segment_bytes;
     int segment, book, routes, plans; /* memfds; -1: not made */
     int plan;                         /* the same: what the job follows; -1: none */
-    int worlds, parent; /* the same, of a spawned world: what is known of worlds, and of its parents; -1: not spawned */
+    int worlds;                       /* the same: where processes are that are started later, of the address book */
+    int parent;                       /* the same, of a spawned world: who has spawned it; -1: it was not */
     const struct tb_multicast_facts
         *multicast; /* what is known of it, changing with each verdict; NULL: there is none */
     int costs;      /* the same: the first version of what links cost, of the cost store; -1: not there */
@@ -24,12 +25,11 @@ struct tb_host_services {
 
 void tb_host_services_init(struct tb_host_services *services);
 /* Whatever was made stays in case of an error, until tb_host_services_close. */
-int tb_host_services_make(struct tb_host_services *services, uint32_t rank_count, const struct tb_address_book *book,
+int tb_host_services_make(struct tb_host_services *services, uint32_t rank_count, struct tb_address_book *book,
                           const struct tb_host_routes *routes);
-/* Those of a world that was started later, which has memory and doorbells of its own, and all else like `others`. The
- * address book knows it. */
-int tb_host_services_spawn(struct tb_host_services *services, uint32_t rank_count, const struct tb_host_services *others,
-                           const struct tb_address_book *book, const void *parent, size_t parent_bytes);
+/* Those of a world that was started later, which has memory and doorbells of its own, and all else like `others`. */
+int tb_host_services_spawn(struct tb_host_services *services, uint32_t rank_count,
+                           const struct tb_host_services *others, const void *parent, size_t parent_bytes);
 int tb_host_services_change_routes(struct tb_host_services *services, const struct tb_host_routes *routes);
 void tb_host_services_close(struct tb_host_services *services);
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct world {
     struct tb_list node;
@@ -21,6 +20,7 @@ void tb_host_worlds_open(struct tb_host_worlds *w, struct tb_loop *loop, struct 
 {
     *w = (struct tb_host_worlds){.loop = loop, .uplink = uplink, .events = *events, .begun = begun};
     tb_list_init(&w->more);
+    begun->question.others = &w->unanswered;
 }
 
 /* All in turn, the first one first: *at begins as NULL. NULL: that was the last. */
@@ -78,21 +78,8 @@ static int expect(struct tb_host_worlds *w, uint32_t first, uint32_t size)
     world->first = first;
     world->size = size;
     tb_local_ranks_open(&world->local, w->loop, w->uplink, &w->events);
+    world->local.question.others = &w->unanswered;
     tb_list_append(&w->more, &world->node);
-    return TB_OK;
-}
-
-/* All ranks that have a port. */
-static int tell_ranks(struct tb_host_worlds *w, const struct tb_address_book *book)
-{
-    int descriptor = -1, rc = tb_worlds_share(book, &descriptor);
-    if (rc != TB_OK)
-        return rc;
-    tb_rank_port_worlds(&w->begun->port, descriptor);
-    struct tb_local_ranks *l;
-    for (struct world *at = NULL; (l = next(w, &at)) != NULL;)
-        tb_rank_port_worlds(&l->port, descriptor);
-    close(descriptor);
     return TB_OK;
 }
 
@@ -112,8 +99,6 @@ int tb_host_worlds_expect(struct tb_host_worlds *w, struct tb_reader *r, struct 
     free(ranges);
     if (rc == TB_OK && here)
         rc = expect(w, first, size);
-    if (rc == TB_OK)
-        rc = tell_ranks(w, book);
     if (rc != TB_OK)
         return rc;
     tb_put_u32(tb_uplink_begin(w->uplink, TB_CONTROL_WORLD_TOLD), first);
@@ -335,6 +320,17 @@ void tb_host_worlds_allow(struct tb_host_worlds *w, uint32_t bytes)
     }
     if (bytes > 0)
         tb_outputs_allow(&w->begun->outputs, bytes);
+}
+
+void tb_host_worlds_ask(struct tb_host_worlds *w, uint32_t number)
+{
+    struct tb_local_ranks *l = w->begun;
+    w->unanswered = 0;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        w->unanswered += l->port.count > 0;
+    l = w->begun;
+    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+        tb_wait_question_ask(&l->question, number);
 }
 
 int tb_host_worlds_reroute(struct tb_host_worlds *w, const struct tb_host_routes *routes)

@@ -258,7 +258,7 @@ static bool costs_agree(const struct tb_local_ranks *l, const struct tb_address_
 }
 
 /* The ranks are known last: whoever finds one finds everything that belongs to it. */
-int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, const struct tb_address_book *book,
+int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, struct tb_address_book *book,
                         const struct tb_host_routes *routes)
 {
     uint32_t host = setup->host, count = book->hosts[host].rank_count;
@@ -289,7 +289,7 @@ int tb_local_ranks_make_more(struct tb_local_ranks *l, const struct tb_local_ran
     int rc = tb_ranks_make(&l->ranks, book, setup->host, part->first, part->size);
     uint32_t count = l->ranks.count;
     if (rc == TB_OK)
-        rc = tb_host_services_spawn(&l->services, count, &others->services, book, part->parent, part->parent_bytes);
+        rc = tb_host_services_spawn(&l->services, count, &others->services, part->parent, part->parent_bytes);
     if (rc == TB_OK)
         rc = tb_local_ranks_listen(l);
     if (rc == TB_OK)

@@ -56,7 +56,7 @@ int tb_local_ranks_listen(struct tb_local_ranks *local); /* opens the port */
 void tb_local_ranks_tell_ready(struct tb_local_ranks *local, const struct tb_setup *setup,
                                const struct tb_address_list *addresses);
 /* From now on they are known, and others may connect to them. */
-int tb_local_ranks_make(struct tb_local_ranks *local, const struct tb_setup *setup, const struct tb_address_book *book,
+int tb_local_ranks_make(struct tb_local_ranks *local, const struct tb_setup *setup, struct tb_address_book *book,
                         const struct tb_host_routes *routes);
 /* The same of a world that is started while the job runs, beside those of `others`. `setup` has its programs, and must
  * live as long. */

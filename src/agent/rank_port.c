@@ -73,17 +73,6 @@ void tb_rank_port_costs(struct tb_rank_port *port, uint32_t version, int costs)
     }
 }
 
-void tb_rank_port_worlds(struct tb_rank_port *port, int worlds)
-{
-    for (uint32_t i = 0; i < port->count; i++) {
-        int descriptor = fcntl(worlds, F_DUPFD_CLOEXEC, 3);
-        if (descriptor >= 0 && tb_rank_parcels_renew(&port->ranks[i], TB_CONTROL_WORLD, descriptor) != NULL)
-            tb_rank_parcels_flush(&port->ranks[i]);
-        else if (descriptor >= 0)
-            close(descriptor);
-    }
-}
-
 void tb_rank_port_answer(struct tb_rank_port *port, uint32_t local, const struct tb_port_answer *answer)
 {
     struct tb_port_rank *rank = &port->ranks[local];

@@ -92,8 +92,6 @@ void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local); /* it has e
 void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct tb_proc proc, enum tb_stream stream,
                              int error, int descriptor);
 void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number); /* what does it wait for? */
-/* Tells all ranks of worlds that were started since. The memfd stays the caller's. */
-void tb_rank_port_worlds(struct tb_rank_port *port, int worlds);
 void tb_rank_port_answer(struct tb_rank_port *port, uint32_t local, const struct tb_port_answer *answer);
 void tb_rank_port_routes(struct tb_rank_port *port); /* tells all ranks the routes, which have changed */
 /* Gives all ranks a later version of what links cost, behind those that they have. The memfd stays the caller's. */

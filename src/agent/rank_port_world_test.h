@@ -5,6 +5,7 @@
 
 #include "agent/rank_port.h"
 #include "job/cost_mapping_test.h"
+#include "job/worlds.h"
 #include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>
@@ -123,6 +124,7 @@ static inline void world_make(struct world *w)
     w->services.costs = costs_file_of(1, 1, 1);
     costs_places(&book.places, 1);
     assert_int_equal(tb_host_services_make(&w->services, RANKS, &book, &routes), TB_OK);
+    tb_worlds_close(&book);
     tb_places_close(&book.places);
     assert_int_equal(tb_rank_port_open(&w->port, &w->t.loop, &events), TB_OK);
     assert_int_equal(tb_rank_port_make(&w->port, &w->services, RANKS, LIMIT), TB_OK);

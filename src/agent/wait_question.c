@@ -63,6 +63,7 @@ static void answer(struct tb_wait_question *q)
             add_entry(q, &q->port->ranks[i], look_at(&q->port->ranks[i]));
     struct tb_writer *w = tb_uplink_begin(q->uplink, TB_CONTROL_WAITS);
     tb_put_u32(w, q->number);
+    tb_put_u32(w, q->others != NULL && *q->others > 0 ? --*q->others : 0);
     tb_put_u32(w, q->entry_count);
     for (uint32_t i = 0; i < q->entry_count; i++) {
         const struct tb_wait_entry *entry = &q->entries[i];

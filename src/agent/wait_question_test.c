@@ -2,6 +2,7 @@
 #include "agent/process_state.h"
 #include "agent/wait_question.h"
 #include "job/cost_mapping_test.h"
+#include "job/worlds.h"
 #include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>
@@ -80,6 +81,7 @@ static void open_ranks(struct world *w)
     w->services.costs = costs_file_of(1, 1, 1);
     costs_places(&book.places, 1);
     assert_int_equal(tb_host_services_make(&w->services, RANKS, &book, &routes), TB_OK);
+    tb_worlds_close(&book);
     tb_places_close(&book.places);
     assert_int_equal(tb_rank_port_open(&w->port, &w->t.loop, &events), TB_OK);
     assert_int_equal(tb_rank_port_make(&w->port, &w->services, RANKS, 8), TB_OK);
@@ -176,6 +178,7 @@ static void take_answers(struct world *w, struct tb_reader *r)
     memset(w->told_count, 0, sizeof w->told_count);
     w->frames++;
     w->number = tb_get_u32(r);
+    assert_int_equal(tb_get_u32(r), 0); /* no other answer follows */
     uint32_t count = tb_get_u32(r);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t local = tb_get_u32(r) - 7;

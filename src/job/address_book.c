@@ -39,7 +39,12 @@ const struct tb_rank_range *tb_address_book_range(const struct tb_address_book *
     TB_ASSERT(tb_address_book_knows(book, rank));
     if (rank < book->ranks)
         return find_range(book->ranges, book->range_count, rank);
-    return find_range(book->more, __atomic_load_n(&book->more_count, __ATOMIC_ACQUIRE), rank);
+    return find_range(book->worlds->ranges, atomic_load_explicit(&book->worlds->count, memory_order_acquire), rank);
+}
+
+bool tb_address_book_knows(const struct tb_address_book *book, uint32_t index)
+{
+    return index < book->ranks || index < tb_worlds_processes(book);
 }
 
 uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank)

@@ -1,6 +1,7 @@
 /* A rank's membership in its job. */
+#include "job/job.h"
+
 #include "job/shared_bytes.h"
-#include "job/worlds.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -298,13 +299,6 @@ static int take_costs(struct tb_job *job, const struct tb_packet *packet)
     return tb_cost_mapping_add(&job->costs, packet->descriptors[0], job->book.host_count, job->book.places.count);
 }
 
-static int take_worlds(struct tb_job *job, const struct tb_packet *packet)
-{
-    if (packet->descriptor_count != 1)
-        return tb_error(TB_ERR_PROTOCOL, "the agent told of new processes, but not where they are");
-    return tb_worlds_read(&job->book, packet->descriptors[0]);
-}
-
 static int take_launcher_answer(struct tb_packet *packet, const struct tb_job_events *events)
 {
     struct tb_reader *r = &packet->frame.fields;
@@ -367,8 +361,6 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             rc = take_costs(job, &packet);
         else if (packet.frame.kind == TB_CONTROL_GROUP_VERDICT)
             rc = take_verdict(job, &packet);
-        else if (packet.frame.kind == TB_CONTROL_WORLD)
-            rc = take_worlds(job, &packet);
         else if (packet.frame.kind == TB_CONTROL_ANSWER && events->answered != NULL)
             rc = take_launcher_answer(&packet, events);
         else if (packet.frame.kind == TB_CONTROL_ASK && events->asked != NULL)

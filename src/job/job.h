@@ -48,16 +48,14 @@ struct tb_rank_range {
 };
 
 struct tb_address_book {
-    uint32_t version;   /* counts from 1; a later one has all of the one before, and more behind it */
-    uint32_t job;       /* number of the job */
-    uint32_t ranks;     /* of the world that the job has begun with */
-    uint32_t processes; /* and all that were started since: job/worlds.h. 0: none were */
+    uint32_t version; /* counts from 1; a later one has all of the one before, and more behind it */
+    uint32_t job;     /* number of the job */
+    uint32_t ranks;   /* of the world that the job has begun with */
     uint32_t host_count, range_count;
     struct tb_places places;
     struct tb_host *hosts;
     struct tb_rank_range *ranges; /* sorted by first_rank, without gaps */
-    struct tb_rank_range *more;   /* the same of those that were started since; NULL: none were */
-    uint32_t more_count;
+    struct tb_worlds *worlds;     /* those that were started since: job/worlds.h; NULL: there can be none */
     uint32_t pattern_count;       /* how ranks of a host are seated, by local index; hosts that are alike share one */
     uint32_t *pattern_firsts;     /* of each pattern, and one more: its first seat */
     struct tb_seat *seats;        /* of all patterns */
@@ -73,11 +71,7 @@ bool tb_hosts_share(const struct tb_host *a, const struct tb_host *b, enum tb_tr
 /* Where a rank stands, of whichever world. */
 const struct tb_rank_range *tb_address_book_range(const struct tb_address_book *book, uint32_t rank);
 uint32_t tb_address_book_host_of(const struct tb_address_book *book, uint32_t rank);
-/* Whether there is, or was, a process of this index. */
-static inline bool tb_address_book_knows(const struct tb_address_book *book, uint32_t index)
-{
-    return index < book->ranks || index < __atomic_load_n(&book->processes, __ATOMIC_ACQUIRE);
-}
+bool tb_address_book_knows(const struct tb_address_book *book, uint32_t index); /* there is, or was, such a process */
 uint32_t tb_address_book_local_index(const struct tb_address_book *book, uint32_t rank);
 /* The name of the cluster in which a host stands; "" if that is none, or not known yet. */
 const char *tb_address_book_cluster(const struct tb_address_book *book, uint32_t host);
@@ -488,7 +482,7 @@ int tb_packet_receive(int socket, struct tb_packet *packet, bool wait);
 void tb_packet_discard(struct tb_packet *packet); /* closes descriptors that nobody took (took: set to -1) */
 
 /* TB_CONTROL_WELCOME: its descriptors are the segment, the address book, the routes, the costs, the memory for plans,
- * the plan if the job follows one, what is known of worlds and of its parents if it was spawned, and the first
+ * where later processes are, the plan if the job follows one, who has spawned it if somebody has, and the first
  * doorbells; TB_CONTROL_DOORBELLS brings the others. */
 struct tb_rank_welcome {
     uint32_t rank;
@@ -505,9 +499,9 @@ enum tb_welcome_file {
     TB_WELCOME_ROUTES,
     TB_WELCOME_COSTS,
     TB_WELCOME_PLANS,
+    TB_WELCOME_WORLDS,
     TB_WELCOME_PLAN,   /* -1: none comes along */
-    TB_WELCOME_WORLDS, /* the same, of the world that the job has begun with; */
-    TB_WELCOME_PARENT, /* both or none */
+    TB_WELCOME_PARENT, /* the same, of the world that the job has begun with */
     TB_WELCOME_FILES
 };
 int tb_rank_welcome_send(int socket, const struct tb_rank_welcome *welcome, const char *parameters,

@@ -1,6 +1,6 @@
 /* Ranks that join their agent: packets, membership, and agents that are gone. */
 #include "job/cost_mapping_test.h"
-#include "job/job.h"
+#include "job/worlds.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -70,7 +70,8 @@ static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
     struct tb_rank_range range = {0, count, 0, 0};
     struct tb_address_book book = {
         .version = 1, .job = 9, .ranks = count, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
-    struct tb_rank_welcome welcome = {.rank = count - 1, .segment_bytes = 8192, .multicast = multicasts};
+    struct tb_rank_welcome welcome = {
+        .rank = count - 1, .segment_bytes = 8192, .multicast = multicasts, .size = book.ranks};
     struct stat about;
     char text[128];
     uint32_t sent = 0;
@@ -79,10 +80,13 @@ static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
     files[TB_WELCOME_COSTS] = costs_file_of(2, 1, 1);
     assert_int_equal(ftruncate(files[TB_WELCOME_SEGMENT], 8192), 0);
     files[TB_WELCOME_PLAN] = plan_file();
+    files[TB_WELCOME_PARENT] = -1;
     files[TB_WELCOME_PLANS] = memfd_create("plans", MFD_CLOEXEC);
     assert_int_equal(ftruncate(files[TB_WELCOME_PLANS], plans_bytes), 0);
     assert_int_equal(tb_address_book_share(&book, &files[TB_WELCOME_BOOK]), TB_OK);
     assert_int_equal(tb_host_routes_share(&(struct tb_host_routes){0}, &files[TB_WELCOME_ROUTES]), TB_OK);
+    assert_int_equal(tb_worlds_make(&book, &files[TB_WELCOME_WORLDS]), TB_OK);
+    tb_worlds_close(&book);
     tb_places_close(&book.places);
     for (uint32_t i = 0; i < count; i++)
         assert_true((bells[i] = eventfd(0, EFD_CLOEXEC)) >= 0);

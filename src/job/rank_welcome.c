@@ -137,8 +137,8 @@ static int take_identity(struct tb_job *job, const struct tb_rank_welcome *w, co
                          const uint32_t files[TB_WELCOME_FILES], bool spawned)
 {
     int rc = tb_address_book_map(&job->book, packet->descriptors[TB_WELCOME_BOOK]);
-    if (rc == TB_OK && spawned)
-        rc = tb_worlds_read(&job->book, packet->descriptors[files[TB_WELCOME_WORLDS]]);
+    if (rc == TB_OK)
+        rc = tb_worlds_map(&job->book, packet->descriptors[TB_WELCOME_WORLDS]);
     if (rc == TB_OK && spawned)
         rc = tb_shared_bytes_get(packet->descriptors[files[TB_WELCOME_PARENT]], &job->parent, &job->parent_bytes);
     if (rc != TB_OK)

@@ -6,38 +6,76 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MORE_BYTES (TB_JOB_RANKS_LIMIT * sizeof(struct tb_rank_range)) /* reserved; what is used becomes memory */
+#define WORLDS_BYTES (sizeof(struct tb_worlds) + TB_JOB_RANKS_LIMIT * sizeof(struct tb_rank_range))
 
-uint32_t tb_worlds_processes(const struct tb_address_book *book)
-{
-    uint32_t processes = __atomic_load_n(&book->processes, __ATOMIC_ACQUIRE);
-    return processes > 0 ? processes : book->ranks;
-}
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
-static int reserve(struct tb_address_book *book)
+int tb_worlds_make(struct tb_address_book *book, int *descriptor)
 {
-    if (book->more != NULL)
-        return TB_OK;
-    void *memory = mmap(NULL, MORE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return tb_error(TB_ERR_MEMORY, "no memory for the processes that are started while the job runs");
-    book->more = memory;
+    int fd = memfd_create("tombolo-worlds", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    void *memory = MAP_FAILED;
+    if (fd >= 0 && ftruncate(fd, (off_t)WORLDS_BYTES) == 0)
+        memory = mmap(NULL, WORLDS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        int rc = tb_error_errno("cannot make memory for the places of processes that are started later");
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    /* Older kernels do not know how to keep others from writing to it. */
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0)
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    madvise(memory, WORLDS_BYTES, MADV_DONTDUMP);
+    book->worlds = memory;
+    if (descriptor != NULL)
+        *descriptor = fd;
+    else
+        close(fd);
     return TB_OK;
 }
 
-/* Who reads at the same time sees a range as it was, or as it is. */
-static void append(struct tb_address_book *book, const struct tb_rank_range *range)
+int tb_worlds_map(struct tb_address_book *book, int descriptor)
 {
-    uint32_t count = book->more_count;
-    struct tb_rank_range *last = count > 0 ? &book->more[count - 1] : NULL;
+    struct stat about;
+    if (fstat(descriptor, &about) < 0 || about.st_size != (off_t)WORLDS_BYTES)
+        return tb_error(TB_ERR_PROTOCOL, "what the agent gave for the places of later processes is something else");
+    void *memory = mmap(NULL, WORLDS_BYTES, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (memory == MAP_FAILED)
+        return tb_error_errno("cannot map the places of processes that are started later");
+    madvise(memory, WORLDS_BYTES, MADV_DONTDUMP);
+    book->worlds = memory;
+    return TB_OK;
+}
+
+void tb_worlds_close(struct tb_address_book *book)
+{
+    if (book->worlds != NULL)
+        munmap(book->worlds, WORLDS_BYTES);
+    book->worlds = NULL;
+}
+
+uint32_t tb_worlds_processes(const struct tb_address_book *book)
+{
+    uint32_t processes =
+        book->worlds != NULL ? atomic_load_explicit(&book->worlds->processes, memory_order_acquire) : 0;
+    return processes > 0 ? processes : book->ranks;
+}
+
+/* Who reads at the same time sees a range as it was, or as it is. */
+static void append(struct tb_worlds *w, const struct tb_rank_range *range)
+{
+    uint32_t count = atomic_load_explicit(&w->count, memory_order_relaxed);
+    struct tb_rank_range *last = count > 0 ? &w->ranges[count - 1] : NULL;
     if (last != NULL && last->host == range->host) {
         __atomic_store_n(&last->count, last->count + range->count, __ATOMIC_RELAXED);
     } else {
-        book->more[count] =
+        w->ranges[count] =
             (struct tb_rank_range){.first_rank = range->first_rank, .count = range->count, .host = range->host};
-        __atomic_store_n(&book->more_count, count + 1, __ATOMIC_RELEASE);
+        atomic_store_explicit(&w->count, count + 1, memory_order_release);
     }
-    __atomic_store_n(&book->processes, range->first_rank + range->count, __ATOMIC_RELEASE);
+    atomic_store_explicit(&w->processes, range->first_rank + range->count, memory_order_release);
 }
 
 int tb_worlds_add(struct tb_address_book *book, const struct tb_rank_range *ranges, uint32_t count)
@@ -49,18 +87,10 @@ int tb_worlds_add(struct tb_address_book *book, const struct tb_rank_range *rang
             return tb_error(TB_ERR_PROTOCOL, "what was told of new processes makes no sense");
         next += ranges[i].count;
     }
-    int rc = reserve(book);
+    int rc = book->worlds != NULL ? TB_OK : tb_worlds_make(book, NULL);
     for (uint32_t i = 0; i < count && rc == TB_OK; i++)
-        append(book, &ranges[i]);
+        append(book->worlds, &ranges[i]);
     return rc;
-}
-
-void tb_worlds_close(struct tb_address_book *book)
-{
-    if (book->more != NULL)
-        munmap(book->more, MORE_BYTES);
-    book->more = NULL;
-    book->more_count = book->processes = 0;
 }
 
 void tb_worlds_put(struct tb_writer *w, const struct tb_rank_range *ranges, uint32_t count)
@@ -88,55 +118,4 @@ int tb_worlds_get(struct tb_reader *r, struct tb_rank_range **ranges, uint32_t *
         (*ranges)[i].host = tb_get_u32(r);
     }
     return TB_OK;
-}
-
-/* ---- between agent and rank -------------------------------------------------------------------------------------- */
-
-int tb_worlds_share(const struct tb_address_book *book, int *descriptor)
-{
-    size_t bytes = book->more_count * sizeof *book->more;
-    int fd = memfd_create("tombolo-worlds", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || write(fd, book->more, bytes) != (ssize_t)bytes ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
-        int rc = tb_error_errno("cannot make memory for the places of %u ranges of processes", book->more_count);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    *descriptor = fd;
-    return TB_OK;
-}
-
-/* What of a range is not known yet. */
-static bool is_news(const struct tb_address_book *book, struct tb_rank_range *range)
-{
-    uint32_t known = tb_worlds_processes(book);
-    if (range->first_rank >= known)
-        return true;
-    uint32_t old = known - range->first_rank;
-    if (old >= range->count)
-        return false;
-    range->first_rank = known;
-    range->count -= old;
-    return true;
-}
-
-int tb_worlds_read(struct tb_address_book *book, int descriptor)
-{
-    struct stat about;
-    if (fstat(descriptor, &about) < 0 || about.st_size <= 0 || about.st_size > (off_t)MORE_BYTES ||
-        about.st_size % (off_t)sizeof(struct tb_rank_range) != 0)
-        return tb_error(TB_ERR_PROTOCOL, "what the agent told of new processes has the wrong size");
-    size_t bytes = (size_t)about.st_size;
-    const struct tb_rank_range *ranges = mmap(NULL, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (ranges == MAP_FAILED)
-        return tb_error_errno("cannot map the places of new processes");
-    int rc = TB_OK;
-    for (size_t i = 0; i < bytes / sizeof *ranges && rc == TB_OK; i++) {
-        struct tb_rank_range range = ranges[i];
-        if (is_news(book, &range))
-            rc = tb_worlds_add(book, &range, 1);
-    }
-    munmap((void *)ranges, bytes);
-    return rc;
 }

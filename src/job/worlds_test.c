@@ -59,10 +59,10 @@ static void neighbours_on_a_host_are_one_range(void **state)
     struct tb_address_book book = begun();
     for (uint32_t i = 0; i < 1000; i++)
         assert_int_equal(add(&book, RANKS + 3 * i, 3, 1), TB_OK);
-    assert_int_equal(book.more_count, 1);
+    assert_int_equal(atomic_load(&book.worlds->count), 1);
     assert_int_equal(tb_worlds_processes(&book), RANKS + 3000);
     assert_int_equal(add(&book, RANKS + 3000, 1, 0), TB_OK);
-    assert_int_equal(book.more_count, 2);
+    assert_int_equal(atomic_load(&book.worlds->count), 2);
     assert_int_equal(tb_address_book_host_of(&book, RANKS + 2999), 1);
     assert_int_equal(tb_address_book_host_of(&book, RANKS + 3000), 0);
     end(&book);
@@ -106,35 +106,29 @@ static void travels_in_frames(void **state)
     tb_writer_close(&w);
 }
 
-static void ranks_learn_what_they_do_not_know(void **state)
+static void ranks_see_what_their_agent_adds(void **state)
 {
-    struct tb_address_book agent = begun(), old = begun(), new = begun();
-    int first, second;
+    struct tb_address_book agent = begun(), rank = begun();
+    int descriptor, pipe_ends[2];
+    assert_int_equal(tb_worlds_make(&agent, &descriptor), TB_OK);
+    assert_int_equal(tb_worlds_map(&rank, descriptor), TB_OK);
+    assert_int_equal(tb_worlds_processes(&rank), RANKS);
     assert_int_equal(add(&agent, RANKS, 2, 1), TB_OK);
-    assert_int_equal(tb_worlds_share(&agent, &first), TB_OK);
-    assert_int_equal(add(&agent, RANKS + 2, 2, 1), TB_OK); /* melts with the one before */
+    assert_true(tb_address_book_knows(&rank, RANKS + 1));
+    assert_false(tb_address_book_knows(&rank, RANKS + 2));
+    assert_int_equal(add(&agent, RANKS + 2, 2, 1), TB_OK);
     assert_int_equal(add(&agent, RANKS + 4, 1, 2), TB_OK);
-    assert_int_equal(tb_worlds_share(&agent, &second), TB_OK);
-    assert_int_equal(tb_worlds_read(&old, first), TB_OK);
-    assert_int_equal(tb_worlds_processes(&old), RANKS + 2);
-    assert_int_equal(tb_worlds_read(&old, second), TB_OK);
-    assert_int_equal(tb_worlds_read(&old, first), TB_OK); /* an earlier one changes nothing */
-    assert_int_equal(tb_worlds_read(&new, second), TB_OK);
-    for (uint32_t i = 0; i < RANKS + 5; i++) {
-        assert_int_equal(tb_address_book_host_of(&old, i), tb_address_book_host_of(&agent, i));
-        assert_int_equal(tb_address_book_host_of(&new, i), tb_address_book_host_of(&agent, i));
-    }
-    assert_int_equal(tb_worlds_processes(&old), RANKS + 5);
-    int pipe_ends[2];
-    assert_int_equal(pipe(pipe_ends), 0);
-    assert_int_equal(tb_worlds_read(&old, pipe_ends[0]), TB_ERR_PROTOCOL);
+    for (uint32_t i = 0; i < RANKS + 5; i++)
+        assert_int_equal(tb_address_book_host_of(&rank, i), tb_address_book_host_of(&agent, i));
+    tb_worlds_close(&rank);
+    assert_int_equal(pipe(pipe_ends), 0); /* what is no such memory is not mapped */
+    assert_int_equal(tb_worlds_map(&rank, pipe_ends[0]), TB_ERR_PROTOCOL);
+    assert_null(rank.worlds);
     close(pipe_ends[0]);
     close(pipe_ends[1]);
-    close(first);
-    close(second);
+    close(descriptor);
     end(&agent);
-    end(&old);
-    end(&new);
+    end(&rank);
 }
 
 int main(void)
@@ -142,7 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_where_new_processes_are), cmocka_unit_test(neighbours_on_a_host_are_one_range),
         cmocka_unit_test(refuses_what_makes_no_sense),   cmocka_unit_test(travels_in_frames),
-        cmocka_unit_test(ranks_learn_what_they_do_not_know),
+        cmocka_unit_test(ranks_see_what_their_agent_adds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

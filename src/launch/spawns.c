@@ -35,6 +35,7 @@ void tb_spawns_init(struct tb_spawns *spawns, struct tb_address_book *book, stru
                     struct tb_rank_ends *ends, struct tb_job_report *report)
 {
     *spawns = (struct tb_spawns){.book = book, .agents = agents, .ends = ends, .report = report};
+    tb_meetings_init(&spawns->meetings, ends->loop, agents, book);
     tb_list_init(&spawns->all);
 }
 
@@ -56,27 +57,17 @@ static void world_free(struct world *world)
     free(world);
 }
 
-/* Whether the agent of a host can be told something. */
-static bool is_there(const struct tb_host_agent *agent)
-{
-    return agent->phase >= TB_HOST_AGENT_READY && agent->phase < TB_HOST_AGENT_GONE;
-}
-
 /* ---- answering --------------------------------------------------------------------------------------------------- */
 
 static void answer(struct tb_spawns *spawns, uint32_t rank, uint32_t number, int error, const char *text,
                    const struct tb_writer *bytes)
 {
-    struct tb_host_agent *agent = &spawns->agents->all[tb_address_book_host_of(spawns->book, rank)];
-    if (!is_there(agent))
-        return;
-    struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_ANSWER);
-    tb_put_u32(w, rank);
-    tb_put_u32(w, number);
-    tb_put_u32(w, (uint32_t)error);
-    tb_put_text(w, text);
-    tb_put_bytes(w, bytes != NULL ? bytes->bytes : NULL, bytes != NULL ? bytes->length : 0);
-    tb_control_stream_end(&agent->control);
+    struct tb_agent_answer a = {.number = number, .error = error, .text = text};
+    if (bytes != NULL) {
+        a.bytes = bytes->bytes;
+        a.length = bytes->length;
+    }
+    tb_agent_orders_answer(spawns->agents, spawns->book, rank, &a);
 }
 
 static void succeed(struct tb_spawns *spawns, struct world *world)
@@ -97,7 +88,7 @@ static void tell_hosts(struct tb_spawns *spawns, const struct world *world, enum
 {
     for (uint32_t i = 0; i < world->range_count; i++) {
         struct tb_host_agent *agent = &spawns->agents->all[world->ranges[i].host];
-        if (!is_there(agent))
+        if (!tb_host_agent_is_ready(agent))
             continue;
         struct tb_writer *w = tb_control_stream_begin(&agent->control, kind);
         tb_put_u32(w, world->first);
@@ -265,7 +256,7 @@ static void tell_agents(struct tb_spawns *spawns, struct world *world)
 {
     for (uint32_t i = 0; i < spawns->agents->count; i++) {
         struct tb_host_agent *agent = &spawns->agents->all[i];
-        if (!is_there(agent))
+        if (!tb_host_agent_is_ready(agent))
             continue;
         tb_worlds_put(tb_control_stream_begin(&agent->control, TB_CONTROL_WORLD), world->ranges, world->range_count);
         tb_control_stream_end(&agent->control);
@@ -366,6 +357,8 @@ void tb_spawns_take(struct tb_spawns *spawns, struct tb_host_agent *agent, enum 
         take_failed(spawns, agent, r);
     else if (kind == TB_CONTROL_JOINED)
         take_joined(spawns, r);
+    else if (kind == TB_CONTROL_MEET)
+        tb_meetings_take(&spawns->meetings, r);
 }
 
 /* ---- endings ----------------------------------------------------------------------------------------------------- */
@@ -387,6 +380,8 @@ static void explain_end(struct tb_spawns *spawns, struct world *world, const str
 bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct world *world = world_of(spawns, ended->rank);
+    if (!(ended->flags & TB_ENDED_DUMPING))
+        tb_meetings_forget(&spawns->meetings, ended->rank);
     if (world == NULL)
         return false;
     bool running = world->phase == RUNNING;

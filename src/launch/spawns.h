@@ -1,12 +1,12 @@
 /* Worlds that ranks ask for while the job runs (MPI_Comm_spawn). For each: where its processes go, telling all agents of
  * it, then those who are to start some, then waiting until all have joined; whoever has asked gets the answer. A process
  * that cannot be started, or ends before it has joined, fails the whole world, and not the job; the others of the world
- * are ended. From the answer on they are ranks of the job as the others. Belongs to the launcher; its one thread. */
+ * are ended. From the answer on they are ranks of the job as the others. What ranks want of ports is passed on. Belongs to the launcher; its one thread. */
 #ifndef TB_LAUNCH_SPAWNS_H
 #define TB_LAUNCH_SPAWNS_H
 
-#include "launch/host_agents.h"
 #include "launch/job_report.h"
+#include "launch/meetings.h"
 #include "launch/rank_ends.h"
 
 struct tb_spawns {
@@ -14,13 +14,14 @@ struct tb_spawns {
     struct tb_host_agents *agents;
     struct tb_rank_ends *ends;
     struct tb_job_report *report;
+    struct tb_meetings meetings;
     struct tb_list all; /* from asking on until all of its processes have ended */
 };
 
 /* All of these are the owner's. */
 void tb_spawns_init(struct tb_spawns *spawns, struct tb_address_book *book, struct tb_host_agents *agents,
                     struct tb_rank_ends *ends, struct tb_job_report *report);
-/* TB_CONTROL_SPAWN, _WORLD_TOLD, _WORLD_FAILED and _JOINED. */
+/* TB_CONTROL_SPAWN, _WORLD_TOLD, _WORLD_FAILED, _JOINED, and _MEET for `meetings`. */
 void tb_spawns_take(struct tb_spawns *spawns, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *r);
 /* A rank has ended, or has said why it ends. True: it had not joined yet, and what follows is done here. */
 bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent, const struct tb_ended *ended);

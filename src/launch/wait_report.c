@@ -270,12 +270,12 @@ bool tb_wait_report_ask(struct tb_wait_report *report)
 
 void tb_wait_report_take(struct tb_wait_report *report, const struct tb_host_agent *agent, struct tb_reader *answers)
 {
-    uint32_t number = tb_get_u32(answers), count = tb_get_u32(answers);
+    uint32_t number = tb_get_u32(answers), others = tb_get_u32(answers), count = tb_get_u32(answers);
     if (answers->error != TB_OK || number != report->number || report->awaited == NULL || !report->awaited[agent->host])
         return;
-    report->awaited[agent->host] = false;
+    report->awaited[agent->host] = others > 0;
     for (uint32_t i = 0; i < count && answers->error == TB_OK; i++)
         take_one(report, agent->host, answers);
-    if (--report->awaited_count == 0)
+    if (others == 0 && --report->awaited_count == 0)
         finish(report);
 }

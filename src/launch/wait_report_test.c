@@ -83,6 +83,7 @@ static void answer(struct world *w, uint32_t host, uint32_t number)
     struct tb_reader r;
     tb_writer_open(&head);
     tb_put_u32(&head, number);
+    tb_put_u32(&head, 0);
     tb_put_u32(&head, w->count);
     assert_true(head.length + w->answers.length <= sizeof bytes);
     memcpy(bytes, head.bytes, head.length);

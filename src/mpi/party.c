@@ -5,7 +5,6 @@
 
 #include "mpi/agreement.h"
 #include "mpi/subgroup.h"
-#include "mpi/wish.h"
 
 void tb_party_put(struct tb_writer *w, uint64_t context, const struct tb_comm *comm)
 {
@@ -39,9 +38,13 @@ void tb_party_fail(struct tb_party *party, int class)
 static int party_new(struct tb_comm *comm, struct tb_party *party, struct tb_comm **made)
 {
     struct tb_comm_shape shape;
-    for (uint32_t i = 0; i < party->size; i++)
-        tb_wish_know(party->procs[i]);
-    int error = tb_shape_copy(comm, &shape);
+    int error = TB_OK;
+    for (uint32_t i = 0; i < party->size && error == TB_OK; i++)
+        if (!tb_address_book_knows(&tb_self.job.book, party->procs[i]))
+            error = tb_error(TB_ERR_PROTOCOL, "the other group names process %u, which the job does not have",
+                             party->procs[i]);
+    if (error == TB_OK)
+        error = tb_shape_copy(comm, &shape);
     if (error < 0)
         return error;
     shape.inter = true;

@@ -40,14 +40,3 @@ int tb_wish_ask(const char *call, enum tb_control what, const void *bytes, size_
     *answer = wish.answer;
     return answer->error == TB_OK ? TB_OK : tb_error(answer->error, "%s", answer->text);
 }
-
-static bool is_known(void *context)
-{
-    return tb_address_book_knows(&tb_self.job.book, *(const uint32_t *)context);
-}
-
-void tb_wish_know(uint32_t index)
-{
-    if (!is_known(&index))
-        tb_engine_wait(tb_self.engine, is_known, &index);
-}

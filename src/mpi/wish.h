@@ -17,7 +17,5 @@ struct tb_wish {
 int tb_wish_ask(const char *call, enum tb_control what, const void *bytes, size_t length, struct tb_job_answer *answer);
 /* An answer has come. With the engine locked. */
 void tb_wish_answer(uint32_t number, const struct tb_job_answer *answer);
-/* Waits until the book has this process: whoever has told of it knows that the agent of this host does. */
-void tb_wish_know(uint32_t index);
 
 #endif

@@ -527,7 +527,7 @@ enum tb_control {
                                * rank to which a connection passes nothing: rank, u64 ns since the last try */
     TB_CONTROL_ASK = 151,     /* launcher to agent to rank: number: what does each rank wait for? */
     TB_CONTROL_WAITS = 152,   /* rank to agent: number, count, of each wait: u64 ns, text. Agent to launcher: number,
-                               * count, of each: rank, pid, u8 enum tb_wait_answer, u64 ns, text */
+                               * how many such frames follow, count, of each: rank, pid, u8 enum tb_wait_answer, u64 ns, text */
     /* The start in a grid. */
     TB_CONTROL_TOLD = 153,  /* agent to launcher: ROUTES, COSTS, ADDRESS_BOOK and STAND_INS are here */
     TB_CONTROL_START = 154, /* launcher to agent, when all have been told: start the ranks */
@@ -556,9 +556,8 @@ enum tb_control {
     /* Processes that are started while the job runs. */
     TB_CONTROL_SPAWN = 180,       /* rank to agent: number; struct tb_spawn (job/spawn.h) comes along in a memfd. Agent to
                                    * launcher: rank, number, the bytes of that */
-    TB_CONTROL_WORLD = 181,       /* launcher to all agents: count, of each range of a new world: first, count, host. Agent
-                                   * to rank: all ranges of all of them, in a memfd */
-    TB_CONTROL_WORLD_TOLD = 182,  /* agent to launcher: first index of the world; its ranks can know of it */
+    TB_CONTROL_WORLD = 181,       /* launcher to all agents: count, of each range of a new world: first, count, host */
+    TB_CONTROL_WORLD_TOLD = 182,  /* agent to launcher: first index of the world; its ranks find it */
     TB_CONTROL_WORLD_START = 183, /* launcher to agent: first, size, bytes of a struct tb_spawn: start those on your host */
     TB_CONTROL_WORLD_END = 184,   /* launcher to agent: first: they are not wanted any more */
     TB_CONTROL_WORLD_FAILED = 185, /* agent to launcher: first, how many were not started, text: why; those that run are

@@ -1,0 +1,25 @@
+/* Ports of the job (MPI_Open_port), and who meets there: one that accepts and one that connects, in the order in which
+ * they came, each get what the other has left. A port belongs to the rank that has opened it, and goes with it; who
+ * waits at one that goes is told. Belongs to the launcher; its one thread. */
+#ifndef TB_LAUNCH_MEETINGS_H
+#define TB_LAUNCH_MEETINGS_H
+
+#include "launch/agent_orders.h"
+#include "remote/remote.h"
+
+#define TB_MEETINGS_PORTS 65536u /* that may be open */
+
+struct tb_meetings {
+    struct tb_loop *loop;
+    struct tb_host_agents *agents;
+    const struct tb_address_book *book;
+    struct tb_list ports;
+    uint32_t count, next;
+};
+
+void tb_meetings_init(struct tb_meetings *meetings, struct tb_loop *loop, struct tb_host_agents *agents,
+                      const struct tb_address_book *book);
+void tb_meetings_take(struct tb_meetings *meetings, struct tb_reader *r); /* TB_CONTROL_MEET */
+void tb_meetings_forget(struct tb_meetings *meetings, uint32_t rank);     /* it has ended */
+
+#endif

@@ -1,0 +1,208 @@
+/* Groups of processes that find each other by a port, or by a socket (MPI-5.0, 11.9): those of one job, of whichever of
+ * its worlds. Ports are the launcher's (launch/meetings.h). */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "job/meeting.h"
+#include "mpi/agreement.h"
+#include "mpi/binding_decls.h"
+#include "mpi/info.h"
+#include "mpi/party.h"
+#include "mpi/wish.h"
+
+#define JOIN_MAGIC 0x746a6f69u
+
+/* ---- ports ------------------------------------------------------------------------------------------------------- */
+
+static int ask(const char *call, const struct tb_meeting *meeting, struct tb_job_answer *answer)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_meeting_put(&w, meeting);
+    int error = w.error != TB_OK ? w.error : tb_wish_ask(call, TB_CONTROL_MEET, w.bytes, w.length, answer);
+    tb_writer_close(&w);
+    return error;
+}
+
+/* Of what keeps groups from meeting, nearly all is about the port. */
+static int class_of(int error)
+{
+    return error == TB_ERR_CLOSED || error == TB_ERR_TIMEOUT ? MPI_ERR_PORT : tb_error_class_of(error);
+}
+
+int tb_mpi_Open_port(MPI_Info info, char *port_name)
+{
+    static const char call[] = "MPI_Open_port";
+    tb_require_active(call);
+    if (info != MPI_INFO_NULL && tb_info_find(info) == NULL)
+        return tb_raise_info(NULL, call, 1, info);
+    if (port_name == NULL)
+        return tb_raise_null(NULL, call, 2, "port_name");
+    struct tb_job_answer answer = {0};
+    int error = ask(call, &(struct tb_meeting){.wish = TB_MEETING_OPEN}, &answer);
+    if (error == TB_OK)
+        snprintf(port_name, MPI_MAX_PORT_NAME, "%.*s", (int)answer.length, (const char *)answer.bytes);
+    free(answer.bytes);
+    return error == TB_OK ? MPI_SUCCESS : tb_raise_below(NULL, error, call);
+}
+
+int tb_mpi_Close_port(const char *port_name)
+{
+    static const char call[] = "MPI_Close_port";
+    tb_require_active(call);
+    if (port_name == NULL)
+        return tb_raise_null(NULL, call, 1, "port_name");
+    struct tb_job_answer answer = {0};
+    int error = ask(call,
+                    &(struct tb_meeting){.wish = TB_MEETING_CLOSE,
+                                         .name = port_name,
+                                         .name_length = strnlen(port_name, MPI_MAX_PORT_NAME)},
+                    &answer);
+    free(answer.bytes);
+    return error == TB_OK ? MPI_SUCCESS : tb_raise(NULL, class_of(error), call, "%s", tb_error_story());
+}
+
+/* The key "timeout", in seconds. */
+static uint64_t patience_of(const struct tb_info *info)
+{
+    const char *value = info != NULL ? tb_info_value(info, "timeout") : NULL;
+    double seconds = value != NULL ? strtod(value, NULL) : 0;
+    return seconds > 0 && seconds < 1e9 ? (uint64_t)(seconds * 1e9) : 0;
+}
+
+/* The root's part: who the others are, and the context, which is of those who accept. */
+static void meet(const char *call, enum tb_meeting_wish wish, const char *name, const struct tb_info *info,
+                 const struct tb_comm *comm, struct tb_party *party)
+{
+    struct tb_meeting meeting = {.wish = wish, .name = name, .name_length = strnlen(name, MPI_MAX_PORT_NAME)};
+    struct tb_job_answer answer = {0};
+    struct tb_writer w;
+    struct tb_reader r;
+    bool accepts = wish == TB_MEETING_ACCEPT;
+    uint64_t context = accepts ? tb_context_take() : 0;
+    if (accepts && context == 0) {
+        tb_party_fail(party, MPI_ERR_OTHER);
+        return;
+    }
+    tb_writer_open(&w);
+    tb_party_put(&w, context, comm);
+    meeting.patience = patience_of(info);
+    meeting.bytes = w.bytes;
+    meeting.length = w.length;
+    int error = w.error != TB_OK ? w.error : ask(call, &meeting, &answer);
+    tb_writer_close(&w);
+    if (error == TB_OK) {
+        tb_reader_open(&r, answer.bytes, answer.length);
+        error = tb_party_get(&r, party);
+    }
+    free(answer.bytes);
+    if (accepts)
+        party->context = context;
+    if (error < 0)
+        tb_party_fail(party, class_of(error));
+}
+
+static int meet_all(const char *call, enum tb_meeting_wish wish, const char *name, MPI_Info handle, int root,
+                    MPI_Comm comm, MPI_Comm *newcomm)
+{
+    struct tb_comm *c = tb_comm_find(comm);
+    if (c == NULL)
+        return tb_raise_comm(call, 4, "comm", comm);
+    if (c->inter)
+        return tb_raise_argument(c, MPI_ERR_COMM, call, 4, "comm", "%s is an inter-communicator", tb_comm_name(c));
+    if ((uint32_t)root >= c->size)
+        return tb_raise_argument(c, MPI_ERR_ROOT, call, 3, "root", "rank %d is outside %s, which has ranks 0 to %u",
+                                 root, tb_comm_name(c), c->size - 1);
+    if (newcomm == NULL)
+        return tb_raise_null(c, call, 5, "newcomm");
+    struct tb_party party = {.class = MPI_SUCCESS};
+    const struct tb_info *info = handle != MPI_INFO_NULL ? tb_info_find(handle) : NULL;
+    *newcomm = MPI_COMM_NULL;
+    if (c->rank == (uint32_t)root && (name == NULL || (handle != MPI_INFO_NULL && info == NULL))) {
+        tb_error(TB_ERR_ARGUMENT, name == NULL ? "argument 1 (port_name): the pointer is null"
+                                               : "argument 2 (info): this is no info object, or it has been freed");
+        tb_party_fail(&party, name == NULL ? MPI_ERR_PORT : MPI_ERR_INFO);
+    } else if (c->rank == (uint32_t)root) {
+        meet(call, wish, name, info, c, &party);
+    }
+    return tb_party_meet(call, c, (uint32_t)root, &party, newcomm);
+}
+
+int tb_mpi_Comm_accept(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm)
+{
+    return meet_all("MPI_Comm_accept", TB_MEETING_ACCEPT, port_name, info, root, comm, newcomm);
+}
+
+int tb_mpi_Comm_connect(const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *newcomm)
+{
+    return meet_all("MPI_Comm_connect", TB_MEETING_CONNECT, port_name, info, root, comm, newcomm);
+}
+
+/* ---- a socket ---------------------------------------------------------------------------------------------------- */
+
+/* What both tell each other. */
+struct introduction {
+    uint32_t magic, job, index, unused;
+    uint64_t context;
+};
+
+/* Whatever kind of stream it is, and whether or not it waits. */
+static int move(int fd, void *bytes, size_t length, bool out)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t n = out ? write(fd, (char *)bytes + done, length - done) : read(fd, (char *)bytes + done, length - done);
+        if (n > 0) {
+            done += (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            struct pollfd wait = {.fd = fd, .events = out ? POLLOUT : POLLIN};
+            poll(&wait, 1, -1);
+        } else if (n == 0) {
+            return tb_error(TB_ERR_CLOSED, "argument 1 (fd): the other side has closed it");
+        } else if (errno != EINTR) {
+            return tb_error_errno("argument 1 (fd): descriptor %d cannot be %s", fd, out ? "written to" : "read");
+        }
+    }
+    return TB_OK;
+}
+
+int tb_mpi_Comm_join(int fd, MPI_Comm *intercomm)
+{
+    static const char call[] = "MPI_Comm_join";
+    tb_require_world(call);
+    if (intercomm == NULL)
+        return tb_raise_null(NULL, call, 2, "intercomm");
+    const struct tb_proc self = tb_self.job.self;
+    struct introduction mine = {JOIN_MAGIC, self.job, self.index, 0, tb_context_take()}, theirs;
+    *intercomm = MPI_COMM_NULL;
+    if (mine.context == 0)
+        return tb_raise_below(tb_self.self, TB_ERR_LIMIT, call);
+    int error = move(fd, &mine, sizeof mine, true);
+    if (error == TB_OK)
+        error = move(fd, &theirs, sizeof theirs, false);
+    if (error == TB_OK && (theirs.magic != JOIN_MAGIC || (theirs.job == self.job && theirs.index == self.index)))
+        error = tb_error(TB_ERR_ARGUMENT, "argument 1 (fd): at its other end is %s",
+                         theirs.magic != JOIN_MAGIC ? "no process that calls MPI_Comm_join" : "this process itself");
+    if (error < 0 || theirs.job != self.job || theirs.index > self.index)
+        theirs.context = error < 0 ? 0 : mine.context;
+    if (error < 0 || theirs.context != mine.context || theirs.job != self.job)
+        tb_context_put_back(mine.context);
+    if (error < 0)
+        return tb_raise(tb_self.self, error == TB_ERR_SYSTEM || error == TB_ERR_ARGUMENT ? MPI_ERR_ARG : MPI_ERR_OTHER,
+                        call, "%s", tb_error_story());
+    if (theirs.job != self.job)
+        return MPI_SUCCESS; /* of another job, which cannot be reached: that is no error of the call */
+    struct tb_party party = {.context = theirs.context, .size = 1, .procs = malloc(sizeof(uint32_t))};
+    struct tb_comm *made = NULL;
+    if (party.procs == NULL)
+        return tb_raise(tb_self.self, MPI_ERR_NO_MEM, call, "out of memory for a communicator");
+    party.procs[0] = theirs.index;
+    error = tb_party_join(tb_self.self, &party, &made);
+    if (error < 0)
+        return tb_raise_below(tb_self.self, error, call);
+    *intercomm = tb_comm_handle(made);
+    return MPI_SUCCESS;
+}

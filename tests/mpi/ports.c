@@ -1,0 +1,155 @@
+/* Groups that find each other by a port: the ranks with odd and with even numbers, then the ranks and processes that
+ * they have started; many pairs one after the other, ports that are closed, gone or were never there, time limits, and
+ * MPI_Comm_join by a socket. */
+#include "test.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PAIRS 50
+
+static char *own_name;
+
+/* A value goes round: each side has the other's. */
+static void greet(MPI_Comm inter, int value, int expected)
+{
+    int got = -1, theirs;
+    MPI_Comm_remote_size(inter, &theirs);
+    for (int i = 0; i < theirs; i++) {
+        MPI_Sendrecv(&value, 1, MPI_INT, i, 1, &got, 1, MPI_INT, i, 1, inter, MPI_STATUS_IGNORE);
+        CHECK_EQUAL(got, expected);
+    }
+}
+
+/* Everyone is in one of the two groups; the first of the even ones opens the port. */
+static void halves(MPI_Comm half, bool even, int again)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    int size;
+    MPI_Comm inter;
+    MPI_Comm_size(half, &size);
+    if (test_rank == 0)
+        MPI_Open_port(MPI_INFO_NULL, name);
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    for (int i = 0; i < again; i++) {
+        int root = i % size;
+        if (even)
+            MPI_Comm_accept(name, MPI_INFO_NULL, root, half, &inter);
+        else
+            MPI_Comm_connect(name, MPI_INFO_NULL, root, half, &inter);
+        greet(inter, even ? i : -i, even ? -i : i);
+        MPI_Comm_disconnect(&inter);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (test_rank == 0)
+        MPI_Close_port(name);
+}
+
+/* Two worlds meet that have nothing in common but the name. */
+static void strangers(void)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    char *words[] = {name, NULL};
+    MPI_Comm children, inter;
+    if (test_rank == 0)
+        MPI_Open_port(MPI_INFO_NULL, name);
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Comm_spawn(own_name, words, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+    MPI_Comm_disconnect(&children);
+    MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    greet(inter, 17, 18);
+    MPI_Comm_disconnect(&inter);
+    if (test_rank == 0)
+        MPI_Close_port(name);
+}
+
+static int stranger(MPI_Comm parent, const char *name)
+{
+    MPI_Comm inter;
+    MPI_Comm_disconnect(&parent);
+    MPI_Comm_connect(name, MPI_INFO_NULL, 1, MPI_COMM_WORLD, &inter);
+    greet(inter, 18, 17);
+    MPI_Comm_disconnect(&inter);
+    return test_end();
+}
+
+static void failures(void)
+{
+    char name[MPI_MAX_PORT_NAME];
+    MPI_Comm inter = MPI_COMM_WORLD;
+    MPI_Info info;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK_CLASS(MPI_Comm_connect("nonsense", MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    CHECK(inter == MPI_COMM_NULL, "there is a communicator");
+    CHECK_CLASS(MPI_Comm_accept("tombolo:1:2:3", MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    CHECK_CLASS(MPI_Close_port("nonsense"), MPI_ERR_PORT);
+    CHECK_EQUAL(MPI_Open_port(MPI_INFO_NULL, name), MPI_SUCCESS);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "timeout", "0.05");
+    CHECK_CLASS(MPI_Comm_accept(name, info, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    CHECK_CLASS(MPI_Comm_connect(name, info, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    MPI_Info_free(&info);
+    CHECK_EQUAL(MPI_Close_port(name), MPI_SUCCESS);
+    CHECK_CLASS(MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    CHECK_CLASS(MPI_Close_port(name), MPI_ERR_PORT);
+    CHECK_CLASS(MPI_Comm_accept(name, MPI_INFO_NULL, 1, MPI_COMM_SELF, &inter), MPI_ERR_ROOT);
+    CHECK_CLASS(MPI_Comm_join(-1, &inter), MPI_ERR_ARG);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
+/* Who waits at a port that is closed is told. */
+static void closed_while_waiting(void)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm inter;
+    if (test_size < 2)
+        return;
+    if (test_rank == 0)
+        MPI_Open_port(MPI_INFO_NULL, name);
+    MPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (test_rank == 0) {
+        usleep(50000);
+        MPI_Close_port(name);
+    } else {
+        CHECK_CLASS(MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Both ends of a socket are here, in two threads of one process or not at all: so only what goes wrong. */
+static void join_nobody(void)
+{
+    int ends[2];
+    MPI_Comm inter = MPI_COMM_WORLD;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(write(ends[1], "this is no introduction of a process", 36), 36);
+    CHECK_CLASS(MPI_Comm_join(ends[0], &inter), MPI_ERR_ARG);
+    CHECK(inter == MPI_COMM_NULL, "there is a communicator");
+    close(ends[1]);
+    close(ends[0]);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, half;
+    own_name = argv[0];
+    test_begin(&argc, &argv);
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL)
+        return stranger(parent, argc > 1 ? argv[1] : "");
+    MPI_Comm_split(MPI_COMM_WORLD, test_rank % 2, 0, &half);
+    if (test_size > 1)
+        halves(half, test_rank % 2 == 0, PAIRS);
+    strangers();
+    if (!test_peer()) {
+        failures();
+        closed_while_waiting();
+        join_nobody();
+    }
+    MPI_Comm_free(&half);
+    return test_end();
+}
