@@ -64,7 +64,7 @@ static void patience_over(struct tb_timer *timer)
 {
     struct guest *guest = TB_CONTAINER(timer, struct guest, timer);
     refuse(guest->meetings, guest->rank, guest->number,
-           tb_error(TB_ERR_TIMEOUT, "nobody has come to the port in the time that the key timeout gives"));
+           tb_error(TB_ERR_TIMEOUT, "nobody has come to the port in time; the info key timeout, in seconds, says how long to wait"));
     guest_free(guest);
 }
 

@@ -66,12 +66,15 @@ int tb_mpi_Close_port(const char *port_name)
     return error == TB_OK ? MPI_SUCCESS : tb_raise(NULL, class_of(error), call, "%s", tb_error_story());
 }
 
-/* The key "timeout", in seconds. */
-static uint64_t patience_of(const struct tb_info *info)
+/* The key "timeout", in seconds. Without it, who accepts waits for ever, and who connects as long as for a link that is
+ * down. */
+static uint64_t patience_of(const struct tb_info *info, bool accepts)
 {
     const char *value = info != NULL ? tb_info_value(info, "timeout") : NULL;
     double seconds = value != NULL ? strtod(value, NULL) : 0;
-    return seconds > 0 && seconds < 1e9 ? (uint64_t)(seconds * 1e9) : 0;
+    if (seconds > 0 && seconds < 1e9)
+        return (uint64_t)(seconds * 1e9);
+    return accepts ? 0 : tb_param.link_patience;
 }
 
 /* The root's part: who the others are, and the context, which is of those who accept. */
@@ -90,7 +93,7 @@ static void meet(const char *call, enum tb_meeting_wish wish, const char *name, 
     }
     tb_writer_open(&w);
     tb_party_put(&w, context, comm);
-    meeting.patience = patience_of(info);
+    meeting.patience = patience_of(info, accepts);
     meeting.bytes = w.bytes;
     meeting.length = w.length;
     int error = w.error != TB_OK ? w.error : ask(call, &meeting, &answer);

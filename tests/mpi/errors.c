@@ -401,14 +401,11 @@ static void foreign(void)
 static void unsupported(void)
 {
     MPI_File file;
-    MPI_Comm comm;
     int count = -1;
     if (test_peer())
         return;
     EXPECT(MPI_File_open(world, "x", MPI_MODE_RDONLY, MPI_INFO_NULL, &file), MPI_ERR_UNSUPPORTED_OPERATION,
            "MPI_File_open", NULL);
-    EXPECT(MPI_Comm_accept("x", MPI_INFO_NULL, 0, world, &comm), MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Comm_accept",
-           NULL);
     /* Tools' calls have codes of their own, and no handler. */
     int code = MPI_T_cvar_get_num(&count);
     CHECK(code == MPI_T_ERR_NOT_INITIALIZED, "MPI_T_cvar_get_num returned %d", code);
