@@ -36,6 +36,14 @@ static void known_kinds_have_a_handler(void **state)
         assert_int_equal(tb_frame_kinds[kind].handle != NULL, is_known(kind));
 }
 
+/* Of one-sided access some cannot be empty. */
+static bool is_right(uint32_t kind)
+{
+    static const uint8_t filled[] = {TB_KIND_PUT_RUNS, TB_KIND_GET,  TB_KIND_ACCUMULATE, TB_KIND_COMPARE,
+                                     TB_KIND_PUT,      TB_KIND_LOCK, TB_KIND_GOT,        TB_KIND_REFUSED};
+    return is_known(kind) && memchr(filled, (int)kind, sizeof filled) == NULL;
+}
+
 /* Whatever its number is: beyond the table, too. */
 static void other_kinds_break_the_peer(void **state)
 {
@@ -47,10 +55,10 @@ static void other_kinds_break_the_peer(void **state)
                                      .match = tb_match_collective(77, 0, 0),
                                      .source_rank = 1};
         give(&m);
-        assert_int_equal(p->error, is_known(kind) ? TB_OK : TB_ERR_PROTOCOL);
+        assert_int_equal(p->error, is_right(kind) ? TB_OK : TB_ERR_PROTOCOL);
         loop_net_settle(&net);
-        assert_int_equal(tb_request_done(&r), !is_known(kind));
-        if (is_known(kind))
+        assert_int_equal(tb_request_done(&r), !is_right(kind));
+        if (is_right(kind))
             tb_request_cancel(&r);
         else
             assert_int_equal(r.status.error, TB_ERR_PEER);
