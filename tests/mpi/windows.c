@@ -4,7 +4,7 @@
 
 #include <dirent.h>
 
-#define AGAIN 50
+#define AGAIN 20
 
 static int deleted, refused, handler_calls, handler_code;
 static MPI_Win handler_win;
