@@ -10,8 +10,8 @@
  * What a target refuses (outside of its memory) it says at once (REFUSED); the origin's next synchronisation with it
  * fails then, and goes on.
  *
- * Locks are queued at their target (window_lock.h), or in memory that ranks of a host share. Posting tells each origin so, completing tells each target how many
- * frames it has to have applied.
+ * Locks are queued at their target (window_lock.h), or in memory that ranks of a host share. Posting tells each origin
+ * so, completing tells each target how many frames it has to have applied.
  *
  * All functions take the engine's lock. Those that wait make progress meanwhile; `call` is the MPI call in which they
  * do. All return TB_OK or an error with its story, in any case without waiting for a process that is gone:
@@ -36,6 +36,8 @@ struct tb_window_near {
      * that window; others: that process is going. `from` and `into` have `length` bytes left. */
     int (*write)(void *context, uint32_t rank, uint64_t at, struct tb_spans *from, uint64_t length);
     int (*read)(void *context, uint32_t rank, uint64_t at, struct tb_spans *into, uint64_t length);
+    /* Whether all of that rank's memory is reached by one of these, without its taking part. */
+    bool (*reaches)(void *context, uint32_t rank);
     /* Of a dynamic window: this process has attached memory, or detached it. */
     void (*attach)(void *context, uint64_t from, uint64_t to);
     void (*detach)(void *context, uint64_t from);
@@ -61,7 +63,7 @@ struct tb_window_config {
     uint64_t size; /* bytes */
     bool dynamic;  /* memory is attached and detached; displacements are addresses */
     /* Whether others may ask for a lock, or do anything while this process computes; a standby watches then, if some of
-     * them are on other hosts. */
+     * them need frames for that. */
     bool passive;
     /* NULL: everything goes by frames. Frames of others may come at once, and what concerns this process's own rank is
      * used from then on; what leads to other ranks not before this process accesses them. */

@@ -391,6 +391,12 @@ static int near_read(void *context, uint32_t rank, uint64_t at, struct tb_spans 
     return TB_OK;
 }
 
+static bool near_reaches(void *context, uint32_t rank)
+{
+    struct member *m = member_of(context, rank);
+    return m != NULL && (m->memory != NULL || may_copy(context, m));
+}
+
 static void near_attach(void *context, uint64_t from, uint64_t to)
 {
     const struct tb_window_host *h = context;
@@ -458,6 +464,7 @@ static uint32_t near_unlock(void *context, uint32_t rank, bool exclusive)
 const struct tb_window_near tb_window_host_near = {.map = near_map,
                                                    .write = near_write,
                                                    .read = near_read,
+                                                   .reaches = near_reaches,
                                                    .attach = near_attach,
                                                    .detach = near_detach,
                                                    .enter = near_enter,

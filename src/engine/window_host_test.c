@@ -140,9 +140,10 @@ static void find_all(struct place *p)
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         const char *memory = tb_window_host_memory(p->host, rank);
         if (rank == 0 || rank == 3) {
-            CHECK(memory == NULL && near->map(p->host, rank, 0, 1) == NULL);
+            CHECK(memory == NULL && near->map(p->host, rank, 0, 1) == NULL && !near->reaches(p->host, rank));
             continue;
         }
+        CHECK(near->reaches(p->host, rank));
         CHECK(memory != NULL && near->map(p->host, rank, 0, size_of(rank)) == memory);
         for (uint64_t i = 0; i < size_of(rank); i++)
             CHECK(memory[i] == byte_of(rank, i));
@@ -275,6 +276,7 @@ static void copy_across(struct place *p)
         memset(mine, (int)p->rank, sizeof mine);
         CHECK(near->map(p->host, 1, 0, 1) == NULL);
         int error = near->write(p->host, 1, p->rank * 100, &from, sizeof mine);
+        CHECK((error == TB_OK) == near->reaches(p->host, 1) && !near->reaches(p->host, 0));
         if (error == TB_AGAIN) { /* this machine forbids it, and always the same */
             CHECK(from.left == sizeof mine && near->read(p->host, 1, 0, &into, 1) == TB_AGAIN);
         } else {

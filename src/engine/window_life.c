@@ -95,24 +95,45 @@ static void gate_wait(void *context, bool waits)
 
 static const struct tb_lock_gate lock_gate = {gate_queue, gate_turn, gate_unlock, gate_wait};
 
-static bool has_members_elsewhere(const struct tb_window *w)
+/* What serves accesses of a rank while this process computes; TB_STANDBY_SCOPES: nothing has to, since it needs no
+ * frames, as this one needs none to it. */
+static enum tb_standby_scope scope_for(const struct tb_window *w, uint32_t rank)
 {
-    const struct tb_engine_config *c = &w->engine->config;
-    for (uint32_t rank = 0; rank < w->channel->size; rank++) {
-        struct tb_proc proc = {c->transport.self.job, tb_channel_proc(w->channel, rank)};
-        if (proc.index != c->transport.self.index && (c->is_local == NULL || !c->is_local(c->context, proc)))
-            return true;
-    }
-    return false;
+    const struct tb_engine *e = w->engine;
+    const struct tb_engine_config *c = &e->config;
+    struct tb_proc proc = {c->transport.self.job, tb_channel_proc(w->channel, rank)};
+    if (proc.index == c->transport.self.index)
+        return TB_STANDBY_SCOPES;
+    if (e->local == NULL || c->is_local == NULL || !c->is_local(c->context, proc))
+        return TB_STANDBY_NETWORK;
+    bool reached = w->near != NULL && w->near->reaches != NULL && w->near->reaches(w->near_context, rank);
+    return reached ? TB_STANDBY_SCOPES : TB_STANDBY_HOST;
 }
 
 /* Without a standby everything works, but only while this process is in a call. */
 static void window_watch(struct tb_window *w)
 {
-    if (tb_engine_stand_by(w->engine) == TB_OK && tb_engine_watch(w->engine, TB_STANDBY_NETWORK) == TB_OK)
-        w->watched = true;
-    else
+    unsigned wanted = 0;
+    for (uint32_t rank = 0; rank < w->channel->size; rank++)
+        wanted |= 1u << scope_for(w, rank);
+    wanted &= 1u << TB_STANDBY_NETWORK | 1u << TB_STANDBY_HOST;
+    int error = wanted != 0 ? tb_engine_stand_by(w->engine) : TB_OK;
+    for (int scope = 0; scope < TB_STANDBY_SCOPES && error == TB_OK; scope++) {
+        if ((wanted >> scope & 1) == 0)
+            continue;
+        error = tb_engine_watch(w->engine, (enum tb_standby_scope)scope);
+        if (error == TB_OK)
+            w->watched |= (uint8_t)(1u << scope);
+    }
+    if (error != TB_OK)
         tb_log(TB_LOG_INFO, "engine", "a window is not served while the program computes: %s", tb_error_story());
+}
+
+static void window_unwatch(const struct tb_window *w)
+{
+    for (int scope = 0; scope < TB_STANDBY_SCOPES; scope++)
+        if (w->watched >> scope & 1)
+            tb_engine_unwatch(w->engine, (enum tb_standby_scope)scope);
 }
 
 int tb_window_open(struct tb_engine *engine, const struct tb_window_config *config, struct tb_window **window)
@@ -153,7 +174,7 @@ int tb_window_open(struct tb_engine *engine, const struct tb_window_config *conf
         free(w);
         return error;
     }
-    if (config->passive && has_members_elsewhere(w))
+    if (config->passive)
         window_watch(w);
     *window = w;
     return TB_OK;
@@ -164,8 +185,7 @@ void tb_window_close(struct tb_window *window)
     struct tb_window *w = window;
     struct tb_engine *e = w->engine;
     tb_window_flush_local(w, TB_ANY_RANK, "MPI_Win_free"); /* nothing refers to it any more */
-    if (w->watched)
-        tb_engine_unwatch(e, TB_STANDBY_NETWORK);
+    window_unwatch(w);
     tb_engine_lock(e);
     tb_list_remove(&w->in_bucket);
     e->windows.count--;

@@ -23,9 +23,9 @@ struct tb_window_rank {
     uint32_t posts;                  /* POSTs of it that no start has used */
     uint8_t locked;                  /* enum tb_lock_mode: what is held, ... */
     uint8_t locking;                 /* ... and what was asked for */
-    bool queued, near; /* a ticket waits for its turn; what is held is the lock in memory */
+    bool queued, near;               /* a ticket waits for its turn; what is held is the lock in memory */
     uint32_t ticket;
-    int error;                       /* that the next synchronisation tells: it has refused something */
+    int error; /* that the next synchronisation tells: it has refused something */
 
     /* As an origin of accesses to this process. */
     uint64_t applied;                         /* frames */
@@ -48,7 +48,7 @@ struct tb_window {
     char *base;
     uint64_t size;
     bool dynamic;
-    bool watched;       /* a standby watches for it */
+    uint8_t watched;    /* bits of enum tb_standby_scope: what a standby watches for it */
     bool locked_all;    /* this process holds the locks of all, or will when it needs them */
     uint32_t exposed;   /* ranks that have not completed what was posted to them... */
     int exposure_error; /* ...and whether one of these has gone */
@@ -87,8 +87,8 @@ void tb_window_tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match,
 uint32_t tb_window_regions_up_to(const struct tb_window *w, uint64_t address);
 /* Where memory of this process's window is; NULL: not all of it is there. For tb_run_find. */
 void *tb_window_memory(void *window, uint64_t at, uint64_t bytes);
-/* The lock of a rank of this host, in memory: whether it is the turn of a ticket, and giving it back. Whoever is next is
- * told. */
+/* The lock of a rank of this host, in memory: whether it is the turn of a ticket, and giving it back. Whoever is next
+ * is told. */
 bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive);
 void tb_window_give_way(struct tb_window_rank *r, bool exclusive);
 /* One frame of it was applied, or something that depends on how many were has come. */

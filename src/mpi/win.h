@@ -13,7 +13,7 @@ struct tb_win_hints {
     bool same_size, same_unit;
     bool same_op;         /* accumulate_ops=same_op; else same_op_no_op */
     bool noncontig;       /* alloc_shared_noncontig: each rank's memory begins on a page of its own */
-    bool standby;         /* tombolo_standby: accesses from other hosts are served while this process computes */
+    bool standby;         /* tombolo_standby: accesses that need this process are served while it computes */
     uint8_t ordering;     /* accumulate_ordering: bits of enum tb_win_order */
     uint32_t granularity; /* mpi_accumulate_granularity; 0: not said */
     uint64_t alignment;   /* mpi_minimum_memory_alignment; 0: not said */
