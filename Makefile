@@ -12,7 +12,7 @@ QUICK ?=
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all setup setup-test setup-test-all setup-bench demo test test-all test-fault bench bench-collectives bench-datatypes bench-gateways \
-        bench-lab bench-levels bench-model bench-multicast bench-peers bench-planned bench-planning install format lint clean help
+        bench-lab bench-levels bench-model bench-multicast bench-peers bench-planned bench-planning bench-rma install format lint clean help
 
 ## make            build the library and the commands into build/
 all: setup
@@ -50,13 +50,17 @@ test-all: setup-test-all all
 test-fault: setup-test all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/fault/trials $(FAULTS)
 
-## make bench      measure beside MPICH and Open MPI (and install those); AGAINST=DIR: this and the next three beside another build
+## make bench      measure beside MPICH and Open MPI (and install those); AGAINST=DIR: this and the next four beside another build
 bench: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/run $(if $(AGAINST),--against '$(AGAINST)')
 
 ## make bench-datatypes  the same for messages of noncontiguous data
 bench-datatypes: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/datatypes $(if $(AGAINST),--against '$(AGAINST)')
+
+## make bench-rma  one-sided accesses with each synchronisation, and messages of several threads
+bench-rma: setup-bench all
+	@BUILD_DIR=$(abspath $(BUILD)) bench/rma $(if $(AGAINST),--against '$(AGAINST)')
 
 ## make bench-collectives  every collective, 2, 4 and 8 ranks on this machine (bench/collectives --lab: on clusters)
 bench-collectives: setup-bench all

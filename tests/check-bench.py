@@ -541,8 +541,21 @@ def tables_go_between_their_marks():
             assert "no mark for nothing" in str(said)
 
 
+def one_sided_bars_are_judged():
+    """Two threads slower than one, and a target that computes and serves nobody, are said; what was not measured is not."""
+    rma = load("rma")
+    fine = {"messages, 1 thread": 2.0, "messages, 2 threads": 1.99, "lock, get on a busy target": 0.1}
+    assert rma.further_bars(fine) == [] and rma.further_bars({}) == [] and rma.further_bars({"messages, 1 thread": 2.0}) == []
+    missed = rma.further_bars({**fine, "TCP messages, 1 thread": 2.0, "TCP messages, 2 threads": 1.0, "lock, get on a busy target": 900.0})
+    assert len(missed) == 2 and "900" in missed[0] and missed[1].startswith("TCP two threads"), missed
+    names = [row[0] for row in rma.rows(None, 0.1)]
+    assert len(names) == len(set(names)) == 2 * (2 * 4 * 4 + 2 + 1), names
+    lines = rma.table([("put 8 B, fence", "us", {"Tombolo": 1.0, "MPICH": 2.0}, 0.5, 0.4, 0.6, 1.03), ("x", "us", {"Tombolo": None}, None, None, None, 1)])
+    assert lines.splitlines()[2:] == ["| put 8 B, fence, us | 1 | 2 | - | 0.50 (0.40 to 0.60) |", "| x, us | - | - | - | - |"], lines
+
+
 def main():
-    cases = [slower_is_said, equal_is_not_slower, the_interval_holds_the_truth, what_slows_both_does_not_count,
+    cases = [one_sided_bars_are_judged, slower_is_said, equal_is_not_slower, the_interval_holds_the_truth, what_slows_both_does_not_count,
              chance_is_measured_again, missing_figures_are_no_success, what_says_little_is_said,
              a_lost_round_is_made_up_for, the_order_alternates, hosts_are_those_of_the_file, hosts_are_said_in_many_ways,
              ranks_are_dealt_as_tombolo_deals, bounds_know_the_whole_grid, bounds_of_what_is_no_collective,
