@@ -234,6 +234,18 @@ static void channel_narrow(struct tb_channel *c, const struct tb_channel_config 
     c->rank = config->rank;
 }
 
+/* A channel may be made when one of its processes is gone already: what it has given for that before it went was
+ * enough. */
+static void channel_miss(const struct tb_channel *c)
+{
+    const struct tb_peers *peers = &c->engine->peers;
+    for (uint32_t rank = 0; rank < c->size && c->driven && peers->lost > 0; rank++) {
+        const struct tb_peer *p = peers->by_index[tb_channel_proc(c, rank)];
+        if (p != NULL && p->error != TB_OK && p->error != TB_ERR_CLOSED && tb_list_empty(&p->on_dying))
+            tb_driven_lose(c->drivers, p);
+    }
+}
+
 void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config *config)
 {
     struct tb_channel *c = channel;
@@ -250,6 +262,7 @@ void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config
         channel_narrow(c->control, config);
         channel_place(c->control, config->context, TB_PLANE_CONTROL, TB_PLANE_COLLECTIVE);
     }
+    channel_miss(c);
     tb_engine_unlock(e);
 }
 
@@ -282,6 +295,7 @@ int tb_channel_agree(struct tb_channel *channel, uint64_t all)
     int error = tb_driven_agree(channel->drivers, channel->proposed, &channel->engine->driving, all, &channel->agreed);
     channel->common = channel->common || channel->agreed;
     channel->driven = channel->driven || channel->agreed;
+    channel_miss(channel);
     tb_engine_unlock(channel->engine);
     return error;
 }

@@ -190,6 +190,34 @@ static void losses_end(void **state)
     host_close(&h);
 }
 
+/* A channel is made when a rank that should be in it is gone already: nobody waits for that one. */
+static void losses_are_remembered(void **state)
+{
+    struct host h;
+    struct call calls[2];
+    struct tb_channel *first[2];
+    uint64_t context = tb_context_make(0, 0, 10, TB_PLANE_POINT);
+    host_open(&h, 3);
+    for (uint32_t rank = 0; rank < 2; rank++)
+        tb_engine_lost(h.engines[rank], (struct tb_proc){7, 2}, tb_error(TB_ERR_PEER, "lost in this test"));
+    host_settle(&h);
+    tb_engine_claim(h.engines[0], context, false);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        first[rank] = h.channels[rank];
+        channel_make(&h, rank, context, &h.channels[rank]);
+        assert_true(tb_channel_common(h.channels[rank]));
+        call_make(&calls[rank], TB_COMPOSITE_ALLREDUCE, rank, 0, 8, &tb_type_byte, tb_op_predefined(OP_BOR));
+        call_post(&h, &calls[rank], rank);
+    }
+    host_settle(&h);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        call_end(&calls[rank], TB_ERR_PEER);
+        tb_channel_close(h.channels[rank]);
+        h.channels[rank] = first[rank];
+    }
+    host_close(&h);
+}
+
 /* ---- boards ------------------------------------------------------------------------------------------------------ */
 
 /* They are claimed and come back; when there are no more, there is none for anybody. */
@@ -316,7 +344,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_in_flight),     cmocka_unit_test(disagreement_ends),
-        cmocka_unit_test(losses_end),         cmocka_unit_test(boards_come_back),
+        cmocka_unit_test(losses_end), cmocka_unit_test(losses_are_remembered),         cmocka_unit_test(boards_come_back),
         cmocka_unit_test(boards_are_cleared), cmocka_unit_test(sleepers_are_woken),
         cmocka_unit_test(numbers_grow),       cmocka_unit_test(other_collectives_are_overheard)};
     alarm(300);

@@ -182,8 +182,10 @@ int tb_peers_bury(struct tb_peers *peers)
         tb_list_remove(&p->on_dying);
         tb_list_remove(&p->on_waiting);
         p->credit_due = false;
-        if (p->error != TB_ERR_CLOSED) /* who leaves in good order says so on its boards */
+        if (p->error != TB_ERR_CLOSED) { /* who leaves in good order says so on its boards */
+            peers->lost++;
             tb_channels_lose(p);
+        }
         tb_driving_miss(&p->engine->driving, p);
         /* Whoever is told of the end of a request may use its buffer. */
         if (p->endpoint != NULL && p->endpoint->transport->table->drop != NULL)

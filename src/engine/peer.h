@@ -66,6 +66,7 @@ struct tb_peers {
     struct tb_pool notes;
     uint64_t grant;  /* payload that each may send at first without hearing of it */
     uint64_t raised; /* what some were granted later, all together */
+    uint32_t lost;   /* of them, so many are gone, and not in good order */
 };
 
 int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant);

@@ -37,6 +37,8 @@ void tb_context_put_back(uint64_t context)
 {
     if (context == 0 || tb_context_leader(context) != tb_self.job.self.index)
         return;
+    if (tb_param.keep_going) /* a process may have died over it, when others had all that they need to use it */
+        return;
     tb_engine_unclaim(tb_self.engine, context);
     uint32_t counter = (uint32_t)(context >> TB_CONTEXT_PLANE_BITS) & (TB_CONTEXT_LIMIT - 1);
     tb_self_lock();
