@@ -118,6 +118,7 @@ struct tb_counters {
     uint64_t held;             /* frames that had to wait for room in a transport */
     uint64_t dropped;          /* messages for communicators that are gone */
     uint64_t yields, sleeps;   /* of waiting threads */
+    uint64_t wakes;            /* of threads that waited while another one polled for them */
     uint64_t looks;            /* in vain, of waiting threads before they yielded or slept */
     uint64_t standby_rounds;   /* of progress, not in vain, that a standby has made */
     uint64_t relayed;          /* frames that went through gateways, each counted once */

@@ -410,6 +410,7 @@ void tb_waiting_wake(struct tb_waiting *w, struct tb_waiter *waiter)
         w->stirred = true; /* it may be asleep in ppoll */
         return;
     }
+    TB_CONTAINER(w, struct tb_engine, waiting)->counters.wakes++;
     waiter->wanting = true; /* a poller that has much to do would hardly ever let it in */
     atomic_fetch_add_explicit(&w->wanting, 1, memory_order_relaxed);
     pthread_cond_signal(&waiter->wake);

@@ -133,15 +133,17 @@ static inline bool tb_pending_done(const struct tb_pending *p)
     return tb_request_done(&p->core);
 }
 
-/* The requests of a call that waits for several. `ready` of tb_engine_wait: one of them is done. */
+/* The requests of a call that waits for several. */
 struct tb_request_set {
     int count;
     const MPI_Request *requests;
-    int found; /* place of a finished one, -1: none */
+    int found; /* who waits for one: the place of a finished one, -1: none; for all: those before it are done */
 };
 /* In a call of the program; `set` is all that it waits for, or NULL. */
 void tb_pending_wait(struct tb_pending *p, const char *call, const struct tb_request_set *set);
+/* `ready` of tb_engine_wait: one of them is done; all are. */
 bool tb_request_set_any(void *context);
+bool tb_request_set_all(void *context);
 /* How many of them are not done, and the first of these; NULL: none. The handles have been checked. */
 int tb_request_set_left(const struct tb_request_set *set, const struct tb_pending **first);
 /* The engine's request that is not done yet; NULL: there is none, or it has none. */

@@ -51,6 +51,8 @@ static const struct {
      offsetof(struct tb_counters, yields)},
     {"sleeps", "times that a waiting thread went to sleep", MPI_T_PVAR_CLASS_COUNTER,
      offsetof(struct tb_counters, sleeps)},
+    {"wakes", "times that a waiting thread was woken by another one, which polled for it", MPI_T_PVAR_CLASS_COUNTER,
+     offsetof(struct tb_counters, wakes)},
     {"relayed", "frames that were sent through gateways", MPI_T_PVAR_CLASS_COUNTER,
      offsetof(struct tb_counters, relayed)},
     {"repeated", "frames through gateways that were sent again", MPI_T_PVAR_CLASS_COUNTER,

@@ -148,11 +148,12 @@ bool tb_request_set_any(void *context)
     return false;
 }
 
-static bool set_all(void *context)
+/* Goes on where it found the first that was not done, since it may be asked after each of very many. */
+bool tb_request_set_all(void *context)
 {
     struct tb_request_set *set = context;
-    for (int i = 0; i < set->count; i++) {
-        const struct tb_pending *p = set_member(set, i);
+    for (; set->found < set->count; set->found++) {
+        const struct tb_pending *p = set_member(set, set->found);
         if (p != NULL && !tb_pending_done(p))
             return false;
     }
@@ -289,18 +290,30 @@ static int finish_all(int count, MPI_Request requests[], MPI_Status statuses[], 
     return harvest_end(&h);
 }
 
+/* Among several threads for all at once, so that whoever polls for the others wakes this one once and not for each
+ * request; the only thread, which polls itself, for one after the other. */
+static void wait_all(struct tb_request_set *set, const char *call)
+{
+    if (!tb_self.single) {
+        if (!tb_request_set_all(set))
+            tb_engine_wait_in(tb_self.engine, tb_request_set_all, set, call);
+        return;
+    }
+    for (int i = 0; i < set->count; i++) {
+        struct tb_pending *p = set_member(set, i);
+        if (p != NULL && !tb_pending_done(p))
+            tb_pending_wait(p, call, set);
+    }
+}
+
 int tb_mpi_Waitall(int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses)
 {
     static const char call[] = "MPI_Waitall";
     int active = 0, code = check_all(call, count, array_of_requests, &active);
     if (code != MPI_SUCCESS)
         return code;
-    struct tb_request_set set = {.count = count, .requests = array_of_requests};
-    for (int i = 0; i < count && active > 0; i++) {
-        struct tb_pending *p = set_member(&set, i);
-        if (p != NULL && !tb_pending_done(p))
-            tb_pending_wait(p, call, &set);
-    }
+    if (active > 0)
+        wait_all(&(struct tb_request_set){.count = count, .requests = array_of_requests}, call);
     return finish_all(count, array_of_requests, array_of_statuses, call);
 }
 
@@ -313,7 +326,7 @@ int tb_mpi_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_St
     if (flag == NULL)
         return tb_raise_null(NULL, call, 3, "flag");
     struct tb_request_set set = {.count = count, .requests = array_of_requests};
-    *flag = active == 0 || look(set_all, &set);
+    *flag = active == 0 || look(tb_request_set_all, &set);
     return *flag ? finish_all(count, array_of_requests, array_of_statuses, call) : MPI_SUCCESS;
 }
 
@@ -417,7 +430,7 @@ int tb_mpi_Request_get_status_all(int count, const MPI_Request array_of_requests
     if (flag == NULL)
         return tb_raise_null(NULL, call, 3, "flag");
     struct tb_request_set set = {.count = count, .requests = array_of_requests};
-    *flag = active == 0 || look(set_all, &set);
+    *flag = active == 0 || look(tb_request_set_all, &set);
     struct harvest h = {.code = MPI_SUCCESS};
     for (int i = 0; i < count && *flag; i++) {
         struct tb_pending *p = set_member(&set, i);

@@ -116,7 +116,7 @@ static void say_set(struct phrase *s, const struct tb_request_set *set)
 static void say_wait(struct phrase *s, const struct tb_wait *w)
 {
     const struct tb_request_set *set = w->set;
-    if (w->kind == TB_WAIT_CONDITION && w->ready == tb_request_set_any)
+    if (w->kind == TB_WAIT_CONDITION && (w->ready == tb_request_set_any || w->ready == tb_request_set_all))
         set = w->context;
     bool named = set == NULL && says_itself(w->call), alone = w->kind == TB_WAIT_CONDITION && set == NULL;
     if (w->call != NULL)

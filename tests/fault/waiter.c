@@ -120,18 +120,21 @@ static void collectives(void)
 
 static void threads(void)
 {
-    static int tags[] = {7, 8};
-    int value = 0;
+    static int tag = 7;
+    int values[2] = {0};
+    MPI_Request requests[2];
     pthread_t other;
     if (rank == 0) {
-        pthread_create(&other, NULL, receive_run, &tags[0]);
-        receive_run(&tags[1]);
+        pthread_create(&other, NULL, receive_run, &tag);
+        for (int i = 0; i < 2; i++)
+            MPI_Irecv(&values[i], 1, MPI_INT, 1, 8 + i, MPI_COMM_WORLD, &requests[i]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
         pthread_join(other, NULL);
         return;
     }
     sleep_outside();
-    MPI_Send(&value, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);
-    MPI_Send(&value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+    for (int sent = 9; sent >= 7; sent--)
+        MPI_Send(&values[0], 1, MPI_INT, 0, sent, MPI_COMM_WORLD);
 }
 
 static void ends(const char *kind)

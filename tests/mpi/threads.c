@@ -7,6 +7,7 @@
 #define THREADS 4
 #define ROUNDS  60
 #define LARGEST 50000
+#define MANY    64
 
 static const int lengths[] = {0, 8, 1000, 9000, LARGEST};
 #define LENGTHS (int)(sizeof lengths / sizeof lengths[0])
@@ -269,6 +270,66 @@ static void *generalized(void *worker)
     return NULL;
 }
 
+/* The first thread polls, for a message that comes last; the second waits for many, which come one by one: the first
+ * wakes it when they are all there, and not for each of them. */
+static void *woken_once(void *worker)
+{
+    struct worker *w = worker;
+    static MPI_Request requests[MANY];
+    static int got[MANY];
+    int last = -1;
+    switch (w->number) {
+    case 0:
+        MPI_Recv(&last, 1, MPI_INT, test_previous(), 160, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK_EQUAL(last, MANY);
+        break;
+    case 1:
+        test_sleep(0.02);
+        for (int i = 0; i < MANY; i++)
+            MPI_Irecv(&got[i], 1, MPI_INT, test_previous(), 161, MPI_COMM_WORLD, &requests[i]);
+        MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < MANY; i++)
+            CHECK_EQUAL(got[i], i);
+        break;
+    case 2:
+        test_sleep(0.05);
+        for (int i = 0; i <= MANY; i++) {
+            test_sleep(0.001);
+            MPI_Send(&i, 1, MPI_INT, test_next(), i < MANY ? 161 : 160, MPI_COMM_WORLD);
+        }
+        break;
+    default:
+        break;
+    }
+    return NULL;
+}
+
+static unsigned long long wakes(MPI_T_pvar_session session)
+{
+    int index = -1, count = 0;
+    MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
+    unsigned long long value = 0;
+    CHECK_EQUAL(MPI_T_pvar_get_index("tombolo_engine_wakes", MPI_T_PVAR_CLASS_COUNTER, &index), MPI_SUCCESS);
+    CHECK_EQUAL(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count), MPI_SUCCESS);
+    CHECK_EQUAL(MPI_T_pvar_read(session, handle, &value), MPI_SUCCESS);
+    MPI_T_pvar_handle_free(session, &handle);
+    return value;
+}
+
+static void count_wakes(void)
+{
+    int level;
+    MPI_T_pvar_session session;
+    CHECK_EQUAL(MPI_T_init_thread(MPI_THREAD_SINGLE, &level), MPI_SUCCESS);
+    CHECK_EQUAL(MPI_T_pvar_session_create(&session), MPI_SUCCESS);
+    unsigned long long before = wakes(session);
+    in_threads(woken_once);
+    unsigned long long woken = wakes(session) - before;
+    CHECK(woken < MANY / 2, "%llu wakes for %d messages", woken, MANY);
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+}
+
 int main(int argc, char **argv)
 {
     test_begin_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
@@ -291,6 +352,10 @@ int main(int argc, char **argv)
     freed_flushes();
     in_threads(generalized);
     CHECK_EQUAL(general_freed, THREADS / 2 * 20 * ROUNDS);
+    if (test_peer())
+        in_threads(woken_once);
+    else
+        count_wakes();
     for (int i = 0; i < THREADS; i++) {
         MPI_Comm_free(&workers[i].comm);
         free(workers[i].out);
