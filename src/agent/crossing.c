@@ -35,7 +35,10 @@ static bool send_kept(void *context, const struct tb_far_host *host, struct tb_f
 int tb_crossing_keep(struct tb_crossing *c, struct tb_neighbour *rank, enum tb_stream stream, struct tb_cargo *cargo)
 {
     struct tb_frame_buffer *buffer = cargo->buffer;
-    uint64_t most = 2 * tb_relay_share(c->member->book->hosts[c->member->host].rank_count);
+    const struct tb_address_book *book = c->member->book;
+    /* Ranks know how many of their own world are here; those of a later one may be alone. */
+    bool later = cargo->source.index >= book->ranks;
+    uint64_t most = 2 * tb_relay_share(later ? 1 : book->hosts[c->member->host].rank_count);
     cargo->buffer = NULL;
     if (buffer == NULL) {
         buffer = tb_frame_buffer_make(c->pool, cargo->length);

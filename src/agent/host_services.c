@@ -1,6 +1,4 @@
 #include "agent/host_services.h"
-#include "job/shared_bytes.h"
-#include "job/worlds.h"
 #include "transport/transport.h"
 
 #include <fcntl.h>
@@ -11,9 +9,8 @@
 
 void tb_host_services_init(struct tb_host_services *services)
 {
-    *services =
-        (struct tb_host_services){.segment = -1, .book = -1, .routes = -1, .costs = -1, .plan = -1, .plans = -1,
-                                  .worlds = -1, .parent = -1};
+    *services = (struct tb_host_services){
+        .segment = -1, .book = -1, .routes = -1, .costs = -1, .plan = -1, .plans = -1, .worlds = -1, .parent = -1};
 }
 
 /* Memory that ranks write to; nobody can change its length. */
@@ -102,9 +99,8 @@ int tb_host_services_change_routes(struct tb_host_services *services, const stru
 
 void tb_host_services_close(struct tb_host_services *services)
 {
-    int files[] = {services->segment, services->book, services->routes,
-                   services->costs,   services->plan, services->plans,
-                   services->worlds,  services->parent};
+    int files[] = {services->segment, services->book,  services->routes, services->costs,
+                   services->plan,    services->plans, services->worlds, services->parent};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i] >= 0)
             close(files[i]);

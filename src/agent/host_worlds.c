@@ -1,12 +1,10 @@
 #include "agent/host_worlds.h"
 
-#include "job/worlds.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct world {
+struct later_world {
     struct tb_list node;
     uint32_t first, size;  /* of all hosts */
     bool started;          /* it was tried; until then it is only expected */
@@ -24,18 +22,18 @@ void tb_host_worlds_open(struct tb_host_worlds *w, struct tb_loop *loop, struct 
 }
 
 /* All in turn, the first one first: *at begins as NULL. NULL: that was the last. */
-static struct tb_local_ranks *next(const struct tb_host_worlds *w, struct world **at)
+static struct tb_local_ranks *next(const struct tb_host_worlds *w, struct later_world **at)
 {
     const struct tb_list *node = *at != NULL ? (*at)->node.next : w->more.next;
     if (node == &w->more)
         return NULL;
-    *at = TB_CONTAINER(node, struct world, node);
+    *at = TB_CONTAINER(node, struct later_world, node);
     return &(*at)->local;
 }
 
-static struct world *world_of(const struct tb_host_worlds *w, uint32_t first)
+static struct later_world *world_of(const struct tb_host_worlds *w, uint32_t first)
 {
-    struct world *at = NULL;
+    struct later_world *at = NULL;
     while (next(w, &at) != NULL)
         if (at->first == first)
             return at;
@@ -45,14 +43,14 @@ static struct world *world_of(const struct tb_host_worlds *w, uint32_t first)
 struct tb_local_ranks *tb_host_worlds_find(const struct tb_host_worlds *w, uint32_t rank)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL && tb_ranks_find(&l->ranks, rank) == NULL;)
+    for (struct later_world *at = NULL; l != NULL && tb_ranks_find(&l->ranks, rank) == NULL;)
         l = next(w, &at);
     return l;
 }
 
 /* ---- beginning and ending ---------------------------------------------------------------------------------------- */
 
-static void world_close(struct world *world)
+static void world_close(struct later_world *world)
 {
     tb_local_ranks_close(&world->local);
     tb_list_remove(&world->node);
@@ -63,16 +61,16 @@ static void world_close(struct world *world)
 
 void tb_host_worlds_settle(struct tb_host_worlds *w)
 {
-    struct world *world;
-    TB_LIST_EACH (world, &w->more, struct world, node)
-        if (world->started && tb_local_ranks_all_ended(&world->local) &&
-            !tb_outputs_any_open(&world->local.outputs) && !tb_ranks_alive(&world->local.ranks))
+    struct later_world *world;
+    TB_LIST_EACH (world, &w->more, struct later_world, node)
+        if (world->started && tb_local_ranks_all_ended(&world->local) && !tb_outputs_any_open(&world->local.outputs) &&
+            !tb_ranks_alive(&world->local.ranks))
             world_close(world);
 }
 
 static int expect(struct tb_host_worlds *w, uint32_t first, uint32_t size)
 {
-    struct world *world = calloc(1, sizeof *world);
+    struct later_world *world = calloc(1, sizeof *world);
     if (world == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for ranks that are to be started");
     world->first = first;
@@ -107,7 +105,7 @@ int tb_host_worlds_expect(struct tb_host_worlds *w, struct tb_reader *r, struct 
 }
 
 /* The programs of the spawn, in the environment of the one of the job that it names, with indices of the job. */
-static int make_setup(struct world *world, const struct tb_setup *setup)
+static int make_setup(struct later_world *world, const struct tb_setup *setup)
 {
     const struct tb_spawn *spawn = &world->spawn;
     const struct tb_app *model = &setup->apps[spawn->model < setup->app_count ? spawn->model : 0];
@@ -133,7 +131,7 @@ static int make_setup(struct world *world, const struct tb_setup *setup)
 }
 
 /* Those that run are ended, and those that do not count as ended. */
-static void give_up(struct tb_host_worlds *w, struct world *world, const char *why)
+static void give_up(struct tb_host_worlds *w, struct later_world *world, const char *why)
 {
     struct tb_ranks *ranks = &world->local.ranks;
     uint32_t missing = 0;
@@ -158,7 +156,7 @@ void tb_host_worlds_start(struct tb_host_worlds *w, struct tb_reader *r, const s
     uint32_t first = tb_get_u32(r);
     size_t length = 0;
     const void *bytes = tb_get_bytes(r, &length);
-    struct world *world = r->error == TB_OK ? world_of(w, first) : NULL;
+    struct later_world *world = r->error == TB_OK ? world_of(w, first) : NULL;
     if (world == NULL || world->started)
         return;
     struct tb_rank_start own = *start;
@@ -180,7 +178,7 @@ void tb_host_worlds_start(struct tb_host_worlds *w, struct tb_reader *r, const s
 static void take_end(struct tb_host_worlds *w, struct tb_reader *r)
 {
     uint32_t first = tb_get_u32(r);
-    struct world *world = r->error == TB_OK ? world_of(w, first) : NULL;
+    struct later_world *world = r->error == TB_OK ? world_of(w, first) : NULL;
     if (world == NULL)
         return;
     world->started = true;
@@ -216,28 +214,28 @@ bool tb_host_worlds_take(struct tb_host_worlds *w, struct tb_control_frame *fram
 void tb_host_worlds_reap(struct tb_host_worlds *w, pid_t pid, int status)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         tb_ranks_reap(&l->ranks, pid, status);
 }
 
 void tb_host_worlds_forget_groups(struct tb_host_worlds *w)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         tb_ranks_forget_groups(&l->ranks);
 }
 
 void tb_host_worlds_signal(struct tb_host_worlds *w, int signal)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         tb_ranks_signal(&l->ranks, signal);
 }
 
 bool tb_host_worlds_dumping(const struct tb_host_worlds *w)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         if (tb_ranks_dumping(&l->ranks))
             return true;
     return false;
@@ -246,7 +244,7 @@ bool tb_host_worlds_dumping(const struct tb_host_worlds *w)
 void tb_host_worlds_kill(struct tb_host_worlds *w)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         tb_ranks_kill(&l->ranks);
 }
 
@@ -254,7 +252,7 @@ bool tb_host_worlds_alive(struct tb_host_worlds *w)
 {
     bool alive = false;
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         alive = tb_ranks_alive(&l->ranks) || alive;
     return alive;
 }
@@ -262,14 +260,14 @@ bool tb_host_worlds_alive(struct tb_host_worlds *w)
 void tb_host_worlds_end(struct tb_host_worlds *w, int signal)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         tb_ranks_end(&l->ranks, signal);
 }
 
 bool tb_host_worlds_left(struct tb_host_worlds *w)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         if (tb_ranks_left(&l->ranks))
             return true;
     return false;
@@ -278,14 +276,14 @@ bool tb_host_worlds_left(struct tb_host_worlds *w)
 void tb_host_worlds_stop(struct tb_host_worlds *w)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         tb_local_ranks_stop(l);
 }
 
 bool tb_host_worlds_all_ended(const struct tb_host_worlds *w)
 {
     struct tb_local_ranks *l;
-    for (struct world *at = NULL; (l = next(w, &at)) != NULL;)
+    for (struct later_world *at = NULL; (l = next(w, &at)) != NULL;)
         if (!at->started || !tb_local_ranks_all_ended(l))
             return false;
     return tb_local_ranks_all_ended(w->begun);
@@ -294,7 +292,7 @@ bool tb_host_worlds_all_ended(const struct tb_host_worlds *w)
 bool tb_host_worlds_any_open(const struct tb_host_worlds *w)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         if (tb_outputs_any_open(&l->outputs))
             return true;
     return false;
@@ -303,7 +301,7 @@ bool tb_host_worlds_any_open(const struct tb_host_worlds *w)
 void tb_host_worlds_drain(struct tb_host_worlds *w)
 {
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         tb_outputs_drain(&l->outputs);
 }
 
@@ -311,7 +309,7 @@ void tb_host_worlds_drain(struct tb_host_worlds *w)
 void tb_host_worlds_allow(struct tb_host_worlds *w, uint32_t bytes)
 {
     struct tb_local_ranks *l;
-    for (struct world *at = NULL; bytes > 0 && (l = next(w, &at)) != NULL;) {
+    for (struct later_world *at = NULL; bytes > 0 && (l = next(w, &at)) != NULL;) {
         int64_t used = (int64_t)at->setup.window - l->outputs.window;
         uint32_t share = used <= 0 ? 0 : used < bytes ? (uint32_t)used : bytes;
         if (share > 0)
@@ -326,10 +324,10 @@ void tb_host_worlds_ask(struct tb_host_worlds *w, uint32_t number)
 {
     struct tb_local_ranks *l = w->begun;
     w->unanswered = 0;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         w->unanswered += l->port.count > 0;
     l = w->begun;
-    for (struct world *at = NULL; l != NULL; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
         tb_wait_question_ask(&l->question, number);
 }
 
@@ -337,7 +335,7 @@ int tb_host_worlds_reroute(struct tb_host_worlds *w, const struct tb_host_routes
 {
     int rc = TB_OK;
     struct tb_local_ranks *l = w->begun;
-    for (struct world *at = NULL; l != NULL && rc == TB_OK; l = next(w, &at))
+    for (struct later_world *at = NULL; l != NULL && rc == TB_OK; l = next(w, &at))
         if (l->port.services != NULL || l == w->begun)
             rc = tb_local_ranks_reroute(l, routes);
     return rc;

@@ -1,12 +1,11 @@
 /* The worlds of this host: the ranks with which the job has begun, and those of each world that was started since
  * (MPI_Comm_spawn), with services, a port and outputs of their own. Nothing of the ranks that run changes when another
- * world comes, but that they find it in the book; when all ranks of one have ended, everything of it is closed. What holds
- * for all ranks of the host is asked and done here. One thread. */
+ * world comes, but that they find it in the book; when all ranks of one have ended, everything of it is closed. What
+ * holds for all ranks of the host is asked and done here. One thread. */
 #ifndef TB_AGENT_HOST_WORLDS_H
 #define TB_AGENT_HOST_WORLDS_H
 
 #include "agent/local_ranks.h"
-#include "job/spawn.h"
 
 struct tb_host_worlds {
     struct tb_loop *loop;

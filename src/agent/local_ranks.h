@@ -1,6 +1,6 @@
-/* Everything on this host that concerns its ranks, those of one world: their processes, the port at which they ask, what they write and
- * read, and the services that they share, wired to each other. What the launcher is to know of them is told it by the
- * uplink; the rest is told the owner, the agent. One thread. */
+/* Everything on this host that concerns its ranks, those of one world: their processes, the port at which they ask,
+ * what they write and read, and the services that they share, wired to each other. What the launcher is to know of them
+ * is told it by the uplink; the rest is told the owner, the agent. One thread. */
 #ifndef TB_AGENT_LOCAL_RANKS_H
 #define TB_AGENT_LOCAL_RANKS_H
 

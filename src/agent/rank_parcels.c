@@ -33,8 +33,8 @@ static int send_welcome(struct tb_port_rank *rank)
     welcome.size = s->size;
     welcome.multicast = s->multicast != NULL && s->multicast->expected;
     const int files[TB_WELCOME_FILES] = {
-        [TB_WELCOME_SEGMENT] = s->segment, [TB_WELCOME_BOOK] = s->book,   [TB_WELCOME_ROUTES] = s->routes,
-        [TB_WELCOME_COSTS] = s->costs,     [TB_WELCOME_PLANS] = s->plans, [TB_WELCOME_PLAN] = s->plan,
+        [TB_WELCOME_SEGMENT] = s->segment, [TB_WELCOME_BOOK] = s->book,    [TB_WELCOME_ROUTES] = s->routes,
+        [TB_WELCOME_COSTS] = s->costs,     [TB_WELCOME_PLANS] = s->plans,  [TB_WELCOME_PLAN] = s->plan,
         [TB_WELCOME_WORLDS] = s->worlds,   [TB_WELCOME_PARENT] = s->parent};
     return tb_rank_welcome_send(rank->control.descriptor, &welcome, s->parameters, files, s->doorbells, s->rank_count,
                                 &rank->welcomed);

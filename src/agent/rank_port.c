@@ -1,7 +1,6 @@
 #include "agent/rank_parcels.h"
 
 #include "agent/process_state.h"
-#include "job/shared_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,6 @@
 
 #include "agent/rank_port.h"
 #include "job/cost_mapping_test.h"
-#include "job/worlds.h"
 #include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>

@@ -125,10 +125,8 @@ int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_ra
                              const struct tb_rank_place *place, int control, int output)
 {
     const size_t size = TB_RANK_PROGRAM_OWN_BYTES;
-    const uint32_t values[] = {[RANK] = place->rank,
-                               [SIZE] = place->size,
-                               [LOCAL_RANK] = place->local,
-                               [LOCAL_SIZE] = place->local_count};
+    const uint32_t values[] = {
+        [RANK] = place->rank, [SIZE] = place->size, [LOCAL_RANK] = place->local, [LOCAL_SIZE] = place->local_count};
     struct stat about, pipe;
     if (fstat(control, &about) < 0 || fstat(output, &pipe) < 0)
         return tb_error_errno("cannot look at the streams of a rank");

@@ -161,10 +161,10 @@ static int start_rank(struct starting *s, struct tb_rank *rank)
     cpu_set_t *cpus = NULL;
     int rc = make_streams(rank, s->start->setup, &streams);
     if (rc == TB_OK)
-        rc = tb_rank_program_describe(&s->program, s->start,
-                                      &(struct tb_rank_place){rank->rank - ranks->first, ranks->size, rank->local,
-                                                              ranks->count},
-                                      streams.control[1], streams.output[1]);
+        rc = tb_rank_program_describe(
+            &s->program, s->start,
+            &(struct tb_rank_place){rank->rank - ranks->first, ranks->size, rank->local, ranks->count},
+            streams.control[1], streams.output[1]);
     if (rc == TB_OK) {
         rc = ranks->events.starting(ranks->events.context, rank, streams.control[0]);
         streams.control[0] = -1;

@@ -41,8 +41,8 @@ struct tb_ranks {
 void tb_ranks_open(struct tb_ranks *ranks, const struct tb_ranks_events *events);
 void tb_ranks_close(struct tb_ranks *ranks); /* does not end them */
 
-/* Knows those ranks of a world, of `size` indices from `first` on, that the address book has on this host; none has been
- * started. */
+/* Knows those ranks of a world, of `size` indices from `first` on, that the address book has on this host; none has
+ * been started. */
 int tb_ranks_make(struct tb_ranks *ranks, const struct tb_address_book *book, uint32_t host, uint32_t first,
                   uint32_t size);
 /* Starts them. An error: `failure` says what the user is to be told; some may run. */

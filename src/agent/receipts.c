@@ -145,7 +145,8 @@ void tb_receipts_answer(struct tb_receipts *r, uint32_t host, uint64_t clock, st
         tb_get_u8(asked);
         size_t length;
         tb_get_bytes(asked, &length);
-        if (asked->error != TB_OK || !tb_address_book_knows(book, source) || tb_address_book_host_of(book, source) != host)
+        if (asked->error != TB_OK || !tb_address_book_knows(book, source) ||
+            tb_address_book_host_of(book, source) != host)
             continue;
         struct tb_receipt_pair *p = pair_look(r, source, destination);
         if (p != NULL)

@@ -21,7 +21,8 @@ struct tb_wait_question {
     struct tb_uplink *uplink;
     struct tb_rank_port *port;
     struct tb_timer timer; /* set while it is open */
-    uint32_t *others; /* how many answers of this host follow; the owner's, who counts them; NULL: this is the only one */
+    uint32_t
+        *others; /* how many answers of this host follow; the owner's, who counts them; NULL: this is the only one */
     uint32_t number;
     uint32_t left;  /* ranks that may still answer */
     bool *answered; /* by local rank; allocated while it is open, as are: */

@@ -2,7 +2,6 @@
 #include "agent/process_state.h"
 #include "agent/wait_question.h"
 #include "job/cost_mapping_test.h"
-#include "job/worlds.h"
 #include "remote/virtual_loop_test.h"
 
 #include <setjmp.h>

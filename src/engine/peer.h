@@ -61,7 +61,7 @@ struct tb_note {
 /* All of an engine. */
 struct tb_peers {
     struct tb_peer **by_index; /* NULL where one was not needed yet */
-    uint32_t count;            /* processes that there is room for: all that some channel has, or that have sent something */
+    uint32_t count; /* processes that there is room for: all that some channel has, or that have sent something */
     struct tb_list waiting, dying;
     struct tb_pool notes;
     uint64_t grant;  /* payload that each may send at first without hearing of it */
@@ -72,8 +72,8 @@ struct tb_peers {
 int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant);
 void tb_peers_close(struct tb_peers *peers);
 int tb_peers_grow(struct tb_peers *peers, uint32_t index); /* there is a process of this index, too */
-int tb_peers_flush(struct tb_peers *peers); /* sends what waits for room; how many frames have gone */
-int tb_peers_bury(struct tb_peers *peers);  /* ends the requests of those that broke; how many */
+int tb_peers_flush(struct tb_peers *peers);                /* sends what waits for room; how many frames have gone */
+int tb_peers_bury(struct tb_peers *peers);                 /* ends the requests of those that broke; how many */
 
 struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index); /* NULL: no memory; the story is told */
 int tb_peer_reach(struct tb_peer *p);                              /* finds the endpoint */

@@ -1,5 +1,5 @@
 /* The address book. */
-#include "job/worlds.h"
+#include "job/job.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,8 +1,6 @@
 /* A rank's membership in its job. */
 #include "job/job.h"
 
-#include "job/shared_bytes.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -395,12 +393,15 @@ static int tell(struct tb_job *job, enum tb_control kind, const struct tb_writer
     return tell_with(job, kind, fields, -1);
 }
 
-int tb_job_ask_launcher(struct tb_job *job, enum tb_control what, uint32_t number, const void *bytes, size_t length)
+/* Closes what is to come along. */
+static int ask_launcher(struct tb_job *job, enum tb_control what, uint32_t number, struct tb_writer *along)
 {
-    int descriptor = -1;
+    int descriptor = -1, rc = along->error;
     if (job->control < 0)
-        return tb_error(TB_ERR_UNSUPPORTED, "this program was not started by mpiexec, which would have to do it");
-    int rc = tb_shared_bytes_put(bytes, length, &descriptor);
+        rc = tb_error(TB_ERR_UNSUPPORTED, "this program was not started by mpiexec, which would have to do it");
+    if (rc == TB_OK)
+        rc = tb_shared_bytes_put(along->bytes, along->length, &descriptor);
+    tb_writer_close(along);
     if (rc != TB_OK)
         return rc;
     struct tb_writer w;
@@ -410,6 +411,22 @@ int tb_job_ask_launcher(struct tb_job *job, enum tb_control what, uint32_t numbe
     tb_writer_close(&w);
     close(descriptor);
     return rc;
+}
+
+int tb_job_ask_spawn(struct tb_job *job, uint32_t number, const struct tb_spawn *spawn)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_spawn_encode(spawn, &w);
+    return ask_launcher(job, TB_CONTROL_SPAWN, number, &w);
+}
+
+int tb_job_ask_meeting(struct tb_job *job, uint32_t number, const struct tb_meeting *meeting)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_meeting_put(&w, meeting);
+    return ask_launcher(job, TB_CONTROL_MEET, number, &w);
 }
 
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream)

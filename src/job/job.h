@@ -12,6 +12,7 @@
 #include "topology/topology.h"
 #include "wire/wire.h"
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #define TB_JOB_RANKS_LIMIT    (1u << 20)
@@ -55,7 +56,7 @@ struct tb_address_book {
     struct tb_places places;
     struct tb_host *hosts;
     struct tb_rank_range *ranges; /* sorted by first_rank, without gaps */
-    struct tb_worlds *worlds;     /* those that were started since: job/worlds.h; NULL: there can be none */
+    struct tb_worlds *worlds;     /* those that were started since; NULL: there can be none */
     uint32_t pattern_count;       /* how ranks of a host are seated, by local index; hosts that are alike share one */
     uint32_t *pattern_firsts;     /* of each pattern, and one more: its first seat */
     struct tb_seat *seats;        /* of all patterns */
@@ -87,6 +88,34 @@ void tb_address_book_close(struct tb_address_book *book);
 /* A host has one copy of the address book, in a sealed memfd that its agent makes and every rank maps. */
 int tb_address_book_share(const struct tb_address_book *book, int *descriptor);
 int tb_address_book_map(struct tb_address_book *book, int descriptor); /* the descriptor stays the caller's */
+
+/* ---- worlds that are started later ------------------------------------------------------------------------------- */
+
+/* Worlds that were started while the job runs (MPI_Comm_spawn): a range of indices each, behind all that were given
+ * before. An index is never given again in a job, so that nothing which is late can be mistaken for something else; of
+ * processes that have ended nothing is kept but where they were, and neighbours on a host are one range.
+ *
+ * They stand in memory that the agent of a host writes and all its ranks read: reserved for as many as there can be, of
+ * which only what is used becomes memory. The launcher decides where processes are and tells all agents; only when each
+ * has noted it, the processes are started. So whoever can have heard of a process finds it here, at once. Any thread
+ * may read while one adds. */
+struct tb_worlds {
+    _Atomic uint32_t processes; /* indices that were given; 0: none but to those that the job has begun with */
+    _Atomic uint32_t count;
+    struct tb_rank_range ranges[]; /* as those of the address book, but for first_local; written before `count` */
+};
+
+/* Memory for them, and what ranks map it by; NULL: nobody else reads it. */
+int tb_worlds_make(struct tb_address_book *book, int *descriptor);
+int tb_worlds_map(struct tb_address_book *book, int descriptor); /* the descriptor stays the caller's */
+void tb_worlds_close(struct tb_address_book *book);
+
+uint32_t tb_worlds_processes(const struct tb_address_book *book); /* how many indices were given */
+/* Adds ranges, the first of which begins behind all that are known. Checks everything; nothing is added then. */
+int tb_worlds_add(struct tb_address_book *book, const struct tb_rank_range *ranges, uint32_t count);
+/* TB_CONTROL_WORLD: the ranges of one world. */
+void tb_worlds_put(struct tb_writer *w, const struct tb_rank_range *ranges, uint32_t count);
+int tb_worlds_get(struct tb_reader *r, struct tb_rank_range **ranges, uint32_t *count); /* allocated */
 
 /* ---- routes between hosts ---------------------------------------------------------------------------------------- */
 
@@ -198,8 +227,11 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
 /* Asks the registry of the job; not of one that runs alone. */
 int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question);
-/* Something for the launcher to do: TB_CONTROL_SPAWN or _MEET. It answers in the end, with this number. */
-int tb_job_ask_launcher(struct tb_job *job, enum tb_control what, uint32_t number, const void *bytes, size_t length);
+struct tb_spawn;
+struct tb_meeting;
+/* Something for the launcher to do. It answers in the end, with this number. */
+int tb_job_ask_spawn(struct tb_job *job, uint32_t number, const struct tb_spawn *spawn);
+int tb_job_ask_meeting(struct tb_job *job, uint32_t number, const struct tb_meeting *meeting);
 /* Whether this process was started with that one, so that they share memory if they are on one host. */
 static inline bool tb_job_in_world(const struct tb_job *job, uint32_t index)
 {
@@ -374,6 +406,58 @@ void tb_setup_close(struct tb_setup *setup);
 void tb_app_put(struct tb_writer *w, const struct tb_app *app);
 void tb_app_get(struct tb_reader *r, struct tb_app *app); /* allocates, also with an error, which the reader has then */
 void tb_app_close(struct tb_app *app);
+
+/* What a rank asks for when it wants processes (MPI_Comm_spawn), as it travels to its agent, on to the launcher, and to
+ * the agents that start them. */
+struct tb_spawn_app {
+    struct tb_app app; /* first_rank counts from the first of the new ones; variables: none */
+    char *hosts;       /* where, names with commas between them; "": anywhere */
+};
+
+struct tb_spawn {
+    uint32_t model;     /* the program of the job whose environment they get */
+    uint32_t app_count; /* 1 to TB_APP_LIMIT */
+    struct tb_spawn_app *apps;
+    /* For the new ones, who they belong to; agents and launcher know nothing of what is in it. */
+    size_t parent_bytes;
+    void *parent;
+};
+
+uint32_t tb_spawn_size(const struct tb_spawn *spawn); /* processes of all its programs */
+int tb_spawn_encode(const struct tb_spawn *spawn, struct tb_writer *w);
+int tb_spawn_decode(struct tb_spawn *spawn, const void *bytes, size_t length); /* allocates; checks everything */
+void tb_spawn_close(struct tb_spawn *spawn);
+/* The bytes of the answer: the first index of the new world, and how many processes it has. */
+void tb_spawn_answer_put(struct tb_writer *w, uint32_t first, uint32_t size);
+int tb_spawn_answer_get(const struct tb_job_answer *answer, uint32_t *first, uint32_t *size);
+
+/* What a rank asks for about ports (MPI_Open_port, MPI_Comm_accept…). */
+#define TB_PORT_NAME_BYTES 64u /* with the 0 at the end */
+
+enum tb_meeting_wish {
+    TB_MEETING_OPEN,   /* a new port: the answer is its name */
+    TB_MEETING_CLOSE,  /* nobody meets there any more */
+    TB_MEETING_ACCEPT, /* the answer is what somebody who connects has left there, */
+    TB_MEETING_CONNECT /* or what somebody who accepts has */
+};
+
+struct tb_meeting {
+    enum tb_meeting_wish wish;
+    const char *name; /* of the port, not ended by 0; of OPEN: empty */
+    size_t name_length;
+    uint64_t patience; /* ns; 0: without end */
+    const void *bytes; /* for the other side; of OPEN and CLOSE: none */
+    size_t length;
+};
+
+void tb_meeting_put(struct tb_writer *w, const struct tb_meeting *meeting);
+int tb_meeting_get(struct tb_reader *r, struct tb_meeting *meeting); /* points into the frame */
+
+/* Bytes that are too many for a packet between agent and rank travel in a memfd along with it. */
+#define TB_SHARED_BYTES_LIMIT (8u << 20) /* they fit into a control frame, too */
+int tb_shared_bytes_put(const void *bytes, size_t length, int *descriptor);
+/* Allocated, as they are now: whoever sent them may still change them. The descriptor stays the caller's. */
+int tb_shared_bytes_get(int descriptor, void **bytes, size_t *length);
 
 /* How the launcher ends a tunnel, in TB_CONTROL_TUNNEL_END. */
 enum tb_tunnel_end {

@@ -1,6 +1,5 @@
 /* Ranks that join their agent: packets, membership, and agents that are gone. */
 #include "job/cost_mapping_test.h"
-#include "job/worlds.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "job/meeting.h"
+#include "job/job.h"
 
 void tb_meeting_put(struct tb_writer *w, const struct tb_meeting *meeting)
 {

@@ -1,6 +1,5 @@
 /* The agent's first word to a rank: who it is, and what it shares with the others of its host. */
-#include "job/shared_bytes.h"
-#include "job/worlds.h"
+#include "job/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "job/shared_bytes.h"
+#include "job/job.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

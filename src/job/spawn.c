@@ -1,4 +1,4 @@
-#include "job/spawn.h"
+#include "job/job.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +62,25 @@ int tb_spawn_decode(struct tb_spawn *spawn, const void *bytes, size_t length)
         return TB_OK;
     }
     tb_spawn_close(spawn);
-    return tb_error(rc, "%s",
-                    rc == TB_ERR_MEMORY ? "no memory for what is to be started" : "what is to be started makes no sense");
+    return tb_error(
+        rc, "%s", rc == TB_ERR_MEMORY ? "no memory for what is to be started" : "what is to be started makes no sense");
+}
+
+void tb_spawn_answer_put(struct tb_writer *w, uint32_t first, uint32_t size)
+{
+    tb_put_u32(w, first);
+    tb_put_u32(w, size);
+}
+
+int tb_spawn_answer_get(const struct tb_job_answer *answer, uint32_t *first, uint32_t *size)
+{
+    struct tb_reader r;
+    tb_reader_open(&r, answer->bytes, answer->length);
+    *first = tb_get_u32(&r);
+    *size = tb_get_u32(&r);
+    if (tb_reader_end(&r) != TB_OK || *size == 0 || *size > TB_JOB_RANKS_LIMIT)
+        return tb_error(TB_ERR_PROTOCOL, "what mpiexec has answered makes no sense");
+    return TB_OK;
 }
 
 void tb_spawn_close(struct tb_spawn *spawn)

@@ -1,5 +1,4 @@
-#include "job/shared_bytes.h"
-#include "job/spawn.h"
+#include "job/job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,11 +14,17 @@ static char *no_words[] = {NULL};
 
 static struct tb_spawn sample(struct tb_spawn_app apps[2])
 {
-    apps[0] = (struct tb_spawn_app){.app = {.ranks = 3, .argument_count = 3, .arguments = first_words,
-                                            .variables = no_words, .directory = (char *)""},
+    apps[0] = (struct tb_spawn_app){.app = {.ranks = 3,
+                                            .argument_count = 3,
+                                            .arguments = first_words,
+                                            .variables = no_words,
+                                            .directory = (char *)""},
                                     .hosts = (char *)"a,b"};
-    apps[1] = (struct tb_spawn_app){.app = {.first_rank = 3, .ranks = 1, .argument_count = 1,
-                                            .arguments = second_words, .variables = no_words,
+    apps[1] = (struct tb_spawn_app){.app = {.first_rank = 3,
+                                            .ranks = 1,
+                                            .argument_count = 1,
+                                            .arguments = second_words,
+                                            .variables = no_words,
                                             .directory = (char *)"/tmp"},
                                     .hosts = (char *)""};
     return (struct tb_spawn){.model = 1, .app_count = 2, .apps = apps, .parent_bytes = 5, .parent = (char *)"who?"};

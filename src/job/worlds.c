@@ -1,4 +1,4 @@
-#include "job/worlds.h"
+#include "job/job.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

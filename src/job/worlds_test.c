@@ -1,4 +1,4 @@
-#include "job/worlds.h"
+#include "job/job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -134,8 +134,8 @@ static void ranks_see_what_their_agent_adds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_where_new_processes_are), cmocka_unit_test(neighbours_on_a_host_are_one_range),
-        cmocka_unit_test(refuses_what_makes_no_sense),   cmocka_unit_test(travels_in_frames),
+        cmocka_unit_test(finds_where_new_processes_are),   cmocka_unit_test(neighbours_on_a_host_are_one_range),
+        cmocka_unit_test(refuses_what_makes_no_sense),     cmocka_unit_test(travels_in_frames),
         cmocka_unit_test(ranks_see_what_their_agent_adds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

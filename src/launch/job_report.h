@@ -31,7 +31,7 @@ struct tb_job_report {
 void tb_job_report_open(struct tb_job_report *report, struct tb_loop *loop, const char *name,
                         const struct tb_output_options *output, const struct tb_job_report_events *events);
 int tb_job_report_expect(struct tb_job_report *report, uint32_t ranks); /* at the beginning of each attempt */
-int tb_job_report_grow(struct tb_job_report *report, uint32_t ranks); /* more have come: so many in all */
+int tb_job_report_grow(struct tb_job_report *report, uint32_t ranks);   /* more have come: so many in all */
 /* Of a rank on a host: stream 1 or 2. */
 void tb_job_report_add(struct tb_job_report *report, unsigned stream, uint32_t rank, uint32_t host, const char *bytes,
                        size_t length);

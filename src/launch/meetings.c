@@ -1,7 +1,5 @@
 #include "launch/meetings.h"
 
-#include "job/meeting.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +36,8 @@ static void answer(struct tb_meetings *m, uint32_t rank, uint32_t number, const 
 /* With the present story. */
 static void refuse(struct tb_meetings *m, uint32_t rank, uint32_t number, int error)
 {
-    tb_agent_orders_answer(m->agents, m->book, rank, &(struct tb_agent_answer){number, error, tb_error_story(), NULL, 0});
+    tb_agent_orders_answer(m->agents, m->book, rank,
+                           &(struct tb_agent_answer){number, error, tb_error_story(), NULL, 0});
 }
 
 static void guest_free(struct guest *guest)
@@ -64,7 +63,8 @@ static void patience_over(struct tb_timer *timer)
 {
     struct guest *guest = TB_CONTAINER(timer, struct guest, timer);
     refuse(guest->meetings, guest->rank, guest->number,
-           tb_error(TB_ERR_TIMEOUT, "nobody has come to the port in time; the info key timeout, in seconds, says how long to wait"));
+           tb_error(TB_ERR_TIMEOUT,
+                    "nobody has come to the port in time; the info key timeout, in seconds, says how long to wait"));
     guest_free(guest);
 }
 

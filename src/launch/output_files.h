@@ -23,7 +23,7 @@ struct tb_output_files {
     struct tb_screen_events events;
     const char
         *pattern; /* NULL: there are none. %r and %0 stand for the rank, as long as the longest, %h the host... */
-    uint32_t ranks, room; /* with which the job has begun; with those that came later */
+    uint32_t ranks, room;                             /* with which the job has begun; with those that came later */
     bool *made;                                       /* by rank: what was in the file before has been thrown away */
     size_t waiting;                                   /* bytes that do: what the windows of the agents allow */
     struct tb_output_file open[TB_OUTPUT_FILES_OPEN]; /* rank modulo their number */

@@ -29,8 +29,8 @@ struct tb_screen {
     bool mid_line;      /* the last byte was no newline */
     struct tb_screen_style style;
     struct tb_output_files files;
-    uint32_t ranks; /* with which the job has begun */
-    uint32_t room;  /* and those that came later */
+    uint32_t ranks;  /* with which the job has begun */
+    uint32_t room;   /* and those that came later */
     bool *mid_lines; /* by rank: what it has written last is no whole line */
     struct tb_list chunks;
     size_t queued; /* bytes of them: what the windows of the agents allow, and a little of ours */

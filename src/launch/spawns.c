@@ -1,7 +1,5 @@
 #include "launch/spawns.h"
 
-#include "job/spawn.h"
-#include "job/worlds.h"
 #include "launch/signal_name.h"
 
 #include <stdarg.h>
@@ -17,7 +15,7 @@ enum phase {
     FAILED
 };
 
-struct world {
+struct spawned_world {
     struct tb_list node;
     enum phase phase;
     uint32_t asker, number; /* who wants it */
@@ -39,16 +37,16 @@ void tb_spawns_init(struct tb_spawns *spawns, struct tb_address_book *book, stru
     tb_list_init(&spawns->all);
 }
 
-static struct world *world_of(const struct tb_spawns *spawns, uint32_t rank)
+static struct spawned_world *world_of(const struct tb_spawns *spawns, uint32_t rank)
 {
-    struct world *world;
-    TB_LIST_EACH (world, &spawns->all, struct world, node)
+    struct spawned_world *world;
+    TB_LIST_EACH (world, &spawns->all, struct spawned_world, node)
         if (rank - world->first < world->size)
             return world;
     return NULL;
 }
 
-static void world_free(struct world *world)
+static void world_free(struct spawned_world *world)
 {
     tb_list_remove(&world->node);
     free(world->untold);
@@ -70,12 +68,11 @@ static void answer(struct tb_spawns *spawns, uint32_t rank, uint32_t number, int
     tb_agent_orders_answer(spawns->agents, spawns->book, rank, &a);
 }
 
-static void succeed(struct tb_spawns *spawns, struct world *world)
+static void succeed(struct tb_spawns *spawns, struct spawned_world *world)
 {
     struct tb_writer w;
     tb_writer_open(&w);
-    tb_put_u32(&w, world->first);
-    tb_put_u32(&w, world->size);
+    tb_spawn_answer_put(&w, world->first, world->size);
     world->phase = RUNNING;
     int rc = tb_rank_ends_grow(spawns->ends, world->first, world->size);
     answer(spawns, world->asker, world->number, rc, rc == TB_OK ? "" : tb_error_story(), &w);
@@ -83,8 +80,8 @@ static void succeed(struct tb_spawns *spawns, struct world *world)
 }
 
 /* To each agent that has processes of the world; one that hears it twice does it once. */
-static void tell_hosts(struct tb_spawns *spawns, const struct world *world, enum tb_control kind, const void *bytes,
-                       size_t length)
+static void tell_hosts(struct tb_spawns *spawns, const struct spawned_world *world, enum tb_control kind,
+                       const void *bytes, size_t length)
 {
     for (uint32_t i = 0; i < world->range_count; i++) {
         struct tb_host_agent *agent = &spawns->agents->all[world->ranges[i].host];
@@ -98,7 +95,7 @@ static void tell_hosts(struct tb_spawns *spawns, const struct world *world, enum
     }
 }
 
-__attribute__((format(printf, 3, 4), cold)) static void fail(struct tb_spawns *spawns, struct world *world,
+__attribute__((format(printf, 3, 4), cold)) static void fail(struct tb_spawns *spawns, struct spawned_world *world,
                                                              const char *format, ...)
 {
     char text[900];
@@ -119,7 +116,7 @@ __attribute__((format(printf, 3, 4), cold)) static void fail(struct tb_spawns *s
         spawns->agents->all[world->ranges[i].host].rank_count -= world->ranges[i].count;
 }
 
-static void check_over(struct world *world)
+static void check_over(struct spawned_world *world)
 {
     if (world->ended >= world->size)
         world_free(world);
@@ -154,7 +151,8 @@ static int check_names(const struct tb_spawns *spawns, const char *list)
         }
         if (!known)
             return tb_error(TB_ERR_ARGUMENT,
-                            "the job has no host \"%s\": processes can be started on hosts that mpiexec was given", name);
+                            "the job has no host \"%s\": processes can be started on hosts that mpiexec was given",
+                            name);
         word += length;
     }
     return TB_OK;
@@ -177,12 +175,13 @@ static int choose_host(const struct tb_spawns *spawns, const char *list, uint32_
         *chosen = i;
     }
     if (least == UINT32_MAX)
-        return tb_error(TB_ERR_LIMIT, "no host can take a process more%s%s: they have %u, or their part of the job is over",
+        return tb_error(TB_ERR_LIMIT,
+                        "no host can take a process more%s%s: they have %u, or their part of the job is over",
                         *list != 0 ? ", of " : "", list, TB_HOST_RANKS_LIMIT);
     return TB_OK;
 }
 
-static int add_range(struct world *world, uint32_t host, uint32_t count)
+static int add_range(struct spawned_world *world, uint32_t host, uint32_t count)
 {
     struct tb_rank_range *last = world->range_count > 0 ? &world->ranges[world->range_count - 1] : NULL;
     uint32_t first = last != NULL ? last->first_rank + last->count : world->first;
@@ -199,12 +198,13 @@ static int add_range(struct world *world, uint32_t host, uint32_t count)
 }
 
 /* Those of one program that are on a host have neighbouring ranks. */
-static int place_app(const struct tb_spawns *spawns, struct world *world, const struct tb_spawn_app *app, uint32_t home,
-                     uint32_t *more)
+static int place_app(const struct tb_spawns *spawns, struct spawned_world *world, const struct tb_spawn_app *app,
+                     uint32_t home, uint32_t *more)
 {
     uint32_t hosts = spawns->book->host_count, host = 0;
     uint32_t *counts = calloc(hosts, sizeof *counts);
-    int rc = counts != NULL ? check_names(spawns, app->hosts) : tb_error(TB_ERR_MEMORY, "no memory for %u hosts", hosts);
+    int rc =
+        counts != NULL ? check_names(spawns, app->hosts) : tb_error(TB_ERR_MEMORY, "no memory for %u hosts", hosts);
     for (uint32_t i = 0; i < app->app.ranks && rc == TB_OK; i++) {
         rc = choose_host(spawns, app->hosts, home, more, &host);
         if (rc == TB_OK) {
@@ -219,7 +219,7 @@ static int place_app(const struct tb_spawns *spawns, struct world *world, const 
     return rc;
 }
 
-static int place(struct tb_spawns *spawns, struct world *world, const struct tb_spawn *spawn)
+static int place(struct tb_spawns *spawns, struct spawned_world *world, const struct tb_spawn *spawn)
 {
     uint32_t home = tb_address_book_host_of(spawns->book, world->asker);
     uint32_t *more = calloc(spawns->book->host_count, sizeof *more);
@@ -244,7 +244,7 @@ static int place(struct tb_spawns *spawns, struct world *world, const struct tb_
 
 /* ---- from asking to running -------------------------------------------------------------------------------------- */
 
-static void start(struct tb_spawns *spawns, struct world *world)
+static void start(struct tb_spawns *spawns, struct spawned_world *world)
 {
     world->phase = STARTING;
     tell_hosts(spawns, world, TB_CONTROL_WORLD_START, world->bytes, world->length);
@@ -252,7 +252,7 @@ static void start(struct tb_spawns *spawns, struct world *world)
     world->bytes = NULL;
 }
 
-static void tell_agents(struct tb_spawns *spawns, struct world *world)
+static void tell_agents(struct tb_spawns *spawns, struct spawned_world *world)
 {
     for (uint32_t i = 0; i < spawns->agents->count; i++) {
         struct tb_host_agent *agent = &spawns->agents->all[i];
@@ -265,7 +265,7 @@ static void tell_agents(struct tb_spawns *spawns, struct world *world)
     }
 }
 
-static int make_world(struct tb_spawns *spawns, struct world *world, const void *bytes, size_t length)
+static int make_world(struct tb_spawns *spawns, struct spawned_world *world, const void *bytes, size_t length)
 {
     struct tb_spawn spawn;
     int rc = tb_spawn_decode(&spawn, bytes, length);
@@ -291,7 +291,7 @@ static void take_spawn(struct tb_spawns *spawns, struct tb_reader *r)
     const void *bytes = tb_get_bytes(r, &length);
     if (r->error != TB_OK || !tb_address_book_knows(spawns->book, rank))
         return;
-    struct world *world = calloc(1, sizeof *world);
+    struct spawned_world *world = calloc(1, sizeof *world);
     if (world == NULL) {
         answer(spawns, rank, number, TB_ERR_MEMORY, "mpiexec has no memory for new processes", NULL);
         return;
@@ -308,7 +308,7 @@ static void take_spawn(struct tb_spawns *spawns, struct tb_reader *r)
     world_free(world);
 }
 
-static void note_told(struct tb_spawns *spawns, struct world *world, uint32_t host)
+static void note_told(struct tb_spawns *spawns, struct spawned_world *world, uint32_t host)
 {
     if (!world->untold[host])
         return;
@@ -320,7 +320,7 @@ static void note_told(struct tb_spawns *spawns, struct world *world, uint32_t ho
 static void take_told(struct tb_spawns *spawns, const struct tb_host_agent *agent, struct tb_reader *r)
 {
     uint32_t first = tb_get_u32(r);
-    struct world *world = r->error == TB_OK ? world_of(spawns, first) : NULL;
+    struct spawned_world *world = r->error == TB_OK ? world_of(spawns, first) : NULL;
     if (world != NULL)
         note_told(spawns, world, agent->host);
 }
@@ -328,7 +328,7 @@ static void take_told(struct tb_spawns *spawns, const struct tb_host_agent *agen
 static void take_joined(struct tb_spawns *spawns, struct tb_reader *r)
 {
     uint32_t rank = tb_get_u32(r);
-    struct world *world = r->error == TB_OK ? world_of(spawns, rank) : NULL;
+    struct spawned_world *world = r->error == TB_OK ? world_of(spawns, rank) : NULL;
     if (world != NULL && world->phase == STARTING && ++world->joined == world->size)
         succeed(spawns, world);
 }
@@ -338,7 +338,7 @@ static void take_failed(struct tb_spawns *spawns, struct tb_host_agent *agent, s
     uint32_t first = tb_get_u32(r), missing = tb_get_u32(r);
     size_t length = 0;
     const char *text = tb_get_bytes(r, &length);
-    struct world *world = r->error == TB_OK ? world_of(spawns, first) : NULL;
+    struct spawned_world *world = r->error == TB_OK ? world_of(spawns, first) : NULL;
     if (world == NULL || world->phase == TELLING || missing > world->size - world->ended)
         return;
     fail(spawns, world, "%.*s", (int)length, text);
@@ -363,7 +363,7 @@ void tb_spawns_take(struct tb_spawns *spawns, struct tb_host_agent *agent, enum 
 
 /* ---- endings ----------------------------------------------------------------------------------------------------- */
 
-static void explain_end(struct tb_spawns *spawns, struct world *world, const struct tb_ended *ended)
+static void explain_end(struct tb_spawns *spawns, struct spawned_world *world, const struct tb_ended *ended)
 {
     const char *host = spawns->book->hosts[tb_address_book_host_of(spawns->book, ended->rank)].name;
     char how[200], name[160];
@@ -379,7 +379,7 @@ static void explain_end(struct tb_spawns *spawns, struct world *world, const str
 
 bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
-    struct world *world = world_of(spawns, ended->rank);
+    struct spawned_world *world = world_of(spawns, ended->rank);
     if (!(ended->flags & TB_ENDED_DUMPING))
         tb_meetings_forget(&spawns->meetings, ended->rank);
     if (world == NULL)
@@ -397,7 +397,7 @@ bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent,
 
 bool tb_spawns_take_aborted(struct tb_spawns *spawns, const struct tb_agent_abort *abort)
 {
-    struct world *world = world_of(spawns, abort->rank);
+    struct spawned_world *world = world_of(spawns, abort->rank);
     if (world == NULL || world->phase == RUNNING)
         return false;
     fail(spawns, world, "new process %u (pid %u): %.*s", abort->rank - world->first, abort->pid, (int)abort->length,
@@ -407,8 +407,8 @@ bool tb_spawns_take_aborted(struct tb_spawns *spawns, const struct tb_agent_abor
 
 void tb_spawns_lose(struct tb_spawns *spawns, uint32_t host)
 {
-    struct world *world;
-    TB_LIST_EACH (world, &spawns->all, struct world, node) {
+    struct spawned_world *world;
+    TB_LIST_EACH (world, &spawns->all, struct spawned_world, node) {
         bool concerned = false;
         for (uint32_t i = 0; i < world->range_count; i++)
             concerned = concerned || world->ranges[i].host == host;

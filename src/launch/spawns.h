@@ -1,7 +1,8 @@
-/* Worlds that ranks ask for while the job runs (MPI_Comm_spawn). For each: where its processes go, telling all agents of
- * it, then those who are to start some, then waiting until all have joined; whoever has asked gets the answer. A process
- * that cannot be started, or ends before it has joined, fails the whole world, and not the job; the others of the world
- * are ended. From the answer on they are ranks of the job as the others. What ranks want of ports is passed on. Belongs to the launcher; its one thread. */
+/* Worlds that ranks ask for while the job runs (MPI_Comm_spawn). For each: where its processes go, telling all agents
+ * of it, then those who are to start some, then waiting until all have joined; whoever has asked gets the answer. A
+ * process that cannot be started, or ends before it has joined, fails the whole world, and not the job; the others of
+ * the world are ended. From the answer on they are ranks of the job as the others. What ranks want of ports is passed
+ * on. Belongs to the launcher; its one thread. */
 #ifndef TB_LAUNCH_SPAWNS_H
 #define TB_LAUNCH_SPAWNS_H
 

@@ -10,9 +10,6 @@
 
 #include <cmocka.h>
 
-#include "job/meeting.h"
-#include "job/spawn.h"
-#include "job/worlds.h"
 #include "remote/virtual_loop_test.h"
 
 #define HOSTS 2u
@@ -40,7 +37,8 @@ static void make(struct world *w)
 {
     memset(w, 0, sizeof *w);
     virtual_loop_open(&w->loop);
-    w->book = (struct tb_address_book){.version = 1, .job = 5, .ranks = RANKS, .host_count = HOSTS, .range_count = HOSTS};
+    w->book =
+        (struct tb_address_book){.version = 1, .job = 5, .ranks = RANKS, .host_count = HOSTS, .range_count = HOSTS};
     w->book.hosts = calloc(HOSTS, sizeof *w->book.hosts);
     w->book.ranges = calloc(HOSTS, sizeof *w->book.ranges);
     assert_int_equal(tb_host_agents_open(&w->agents, &w->loop.loop, HOSTS, &w->agent_events), TB_OK);
@@ -115,9 +113,9 @@ static void ask(struct world *w, enum tb_control kind, uint32_t rank, uint32_t n
 static void want(struct world *w, uint32_t count, const char *hosts)
 {
     static char *words[] = {(char *)"work", NULL}, *none[] = {NULL};
-    struct tb_spawn_app app = {.app = {.ranks = count, .argument_count = 1, .arguments = words, .variables = none,
-                                       .directory = (char *)""},
-                               .hosts = (char *)hosts};
+    struct tb_spawn_app app = {
+        .app = {.ranks = count, .argument_count = 1, .arguments = words, .variables = none, .directory = (char *)""},
+        .hosts = (char *)hosts};
     struct tb_spawn spawn = {.app_count = 1, .apps = &app, .parent_bytes = 1, .parent = (char *)"p"};
     struct tb_writer f;
     tb_writer_open(&f);
@@ -180,7 +178,8 @@ static void all_join(void **state)
     assert_int_equal(tb_get_u32(&r), RANKS);
     assert_int_equal(tb_get_u32(&r), 3);
     for (uint32_t i = 0; i < 3; i++) { /* they are ranks as others now: their end is judged where those of all are */
-        const struct tb_ended ended = {.rank = RANKS + i, .status = 0, .flags = TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED};
+        const struct tb_ended ended = {
+            .rank = RANKS + i, .status = 0, .flags = TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED};
         end_of(&w, RANKS + i, 0, false);
         assert_true(tb_rank_ends_add(&w.ends, &ended));
     }

@@ -2,29 +2,44 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpi/agreement.h"
 #include "mpi/subgroup.h"
 
-void tb_party_put(struct tb_writer *w, uint64_t context, const struct tb_comm *comm)
+struct packed {
+    uint64_t context;
+    uint32_t size, unused;
+    uint32_t procs[];
+};
+
+void *tb_party_pack(uint64_t context, const struct tb_comm *comm, size_t *bytes)
 {
-    tb_put_u64(w, context);
-    tb_put_u32(w, comm->size);
+    *bytes = sizeof(struct packed) + comm->size * sizeof(uint32_t);
+    struct packed *p = calloc(1, *bytes);
+    if (p == NULL) {
+        tb_error(TB_ERR_MEMORY, "out of memory for a group of %u processes", comm->size);
+        return NULL;
+    }
+    p->context = context;
+    p->size = comm->size;
     for (uint32_t i = 0; i < comm->size; i++)
-        tb_put_u32(w, tb_comm_proc(comm, i));
+        p->procs[i] = tb_comm_proc(comm, i);
+    return p;
 }
 
-int tb_party_get(struct tb_reader *r, struct tb_party *party)
+int tb_party_unpack(const void *packed, size_t bytes, struct tb_party *party)
 {
-    *party = (struct tb_party){.context = tb_get_u64(r)};
-    uint32_t size = tb_get_u32(r);
-    if (r->error != TB_OK || size == 0 || size > (r->length - r->at) / sizeof(uint32_t))
+    const struct packed *p = packed;
+    *party = (struct tb_party){.class = MPI_SUCCESS};
+    if (bytes < sizeof *p || p->size == 0 || bytes != sizeof *p + p->size * sizeof *party->procs)
         return tb_error(TB_ERR_PROTOCOL, "what came of the other group makes no sense");
-    party->procs = malloc(size * sizeof *party->procs);
+    party->procs = malloc(p->size * sizeof *party->procs);
     if (party->procs == NULL)
-        return tb_error(TB_ERR_MEMORY, "out of memory for a group of %u processes", size);
-    for (party->size = 0; party->size < size; party->size++)
-        party->procs[party->size] = tb_get_u32(r);
+        return tb_error(TB_ERR_MEMORY, "out of memory for a group of %u processes", p->size);
+    memcpy(party->procs, p->procs, p->size * sizeof *party->procs);
+    party->context = p->context;
+    party->size = p->size;
     return TB_OK;
 }
 

@@ -1,6 +1,7 @@
 /* A party: another group of processes that this one meets without a communicator in common, as new processes and those
- * who have spawned them do, or those at the two ends of a port. One process of each group, the root, learns who they are
- * and which context both use; then all of its group make the inter-communicator, without a message to the others. */
+ * who have spawned them do, or those at the two ends of a port. One process of each group, the root, learns who they
+ * are and which context both use; then all of its group make the inter-communicator, without a message to the others.
+ */
 #ifndef TB_MPI_PARTY_H
 #define TB_MPI_PARTY_H
 
@@ -14,9 +15,10 @@ struct tb_party {
     uint32_t *procs; /* allocated */
 };
 
-/* What one root has to tell the other: the context, which may be 0, and the group of an intracommunicator. */
-void tb_party_put(struct tb_writer *w, uint64_t context, const struct tb_comm *comm);
-int tb_party_get(struct tb_reader *r, struct tb_party *party); /* an error, told, if that makes no sense */
+/* What one root has to tell the other: the context, which may be 0, and the group of an intracommunicator. Allocated,
+ * as it is in memory: hosts of a job have one order of bytes. NULL: no memory, told. */
+void *tb_party_pack(uint64_t context, const struct tb_comm *comm, size_t *bytes);
+int tb_party_unpack(const void *packed, size_t bytes, struct tb_party *party); /* an error, if that makes no sense */
 
 /* The party cannot be met: an error of `class`, with the present story. */
 void tb_party_fail(struct tb_party *party, int class);

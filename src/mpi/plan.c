@@ -212,7 +212,8 @@ static int planned_shape(struct tb_comm *comm, const struct tb_group_shape **sha
     int error = tb_comm_open_shape(comm);
     if (error == TB_OK)
         error = rank_places_get(&places);
-    if (error == TB_OK && !comm->inter && !comm->side && !comm->mixed && tb_rank_places_may_multicast(places, comm->shape))
+    if (error == TB_OK && !comm->inter && !comm->side && !comm->mixed &&
+        tb_rank_places_may_multicast(places, comm->shape))
         error = tb_multicast_await(comm->context, multicast, &any);
     if (error == TB_OK && any)
         return shape_make(comm, multicast, shape);

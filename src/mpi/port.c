@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job/meeting.h"
 #include "mpi/agreement.h"
 #include "mpi/binding_decls.h"
 #include "mpi/info.h"
@@ -17,16 +16,6 @@
 #define JOIN_MAGIC 0x746a6f69u
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
-
-static int ask(const char *call, const struct tb_meeting *meeting, struct tb_job_answer *answer)
-{
-    struct tb_writer w;
-    tb_writer_open(&w);
-    tb_meeting_put(&w, meeting);
-    int error = w.error != TB_OK ? w.error : tb_wish_ask(call, TB_CONTROL_MEET, w.bytes, w.length, answer);
-    tb_writer_close(&w);
-    return error;
-}
 
 /* Of what keeps groups from meeting, nearly all is about the port. */
 static int class_of(int error)
@@ -43,7 +32,7 @@ int tb_mpi_Open_port(MPI_Info info, char *port_name)
     if (port_name == NULL)
         return tb_raise_null(NULL, call, 2, "port_name");
     struct tb_job_answer answer = {0};
-    int error = ask(call, &(struct tb_meeting){.wish = TB_MEETING_OPEN}, &answer);
+    int error = tb_wish_ask(call, NULL, &(struct tb_meeting){.wish = TB_MEETING_OPEN}, &answer);
     if (error == TB_OK)
         snprintf(port_name, MPI_MAX_PORT_NAME, "%.*s", (int)answer.length, (const char *)answer.bytes);
     free(answer.bytes);
@@ -57,11 +46,9 @@ int tb_mpi_Close_port(const char *port_name)
     if (port_name == NULL)
         return tb_raise_null(NULL, call, 1, "port_name");
     struct tb_job_answer answer = {0};
-    int error = ask(call,
-                    &(struct tb_meeting){.wish = TB_MEETING_CLOSE,
-                                         .name = port_name,
-                                         .name_length = strnlen(port_name, MPI_MAX_PORT_NAME)},
-                    &answer);
+    struct tb_meeting meeting = {.wish = TB_MEETING_CLOSE, .name = port_name};
+    meeting.name_length = strnlen(port_name, MPI_MAX_PORT_NAME);
+    int error = tb_wish_ask(call, NULL, &meeting, &answer);
     free(answer.bytes);
     return error == TB_OK ? MPI_SUCCESS : tb_raise(NULL, class_of(error), call, "%s", tb_error_story());
 }
@@ -83,25 +70,19 @@ static void meet(const char *call, enum tb_meeting_wish wish, const char *name, 
 {
     struct tb_meeting meeting = {.wish = wish, .name = name, .name_length = strnlen(name, MPI_MAX_PORT_NAME)};
     struct tb_job_answer answer = {0};
-    struct tb_writer w;
-    struct tb_reader r;
     bool accepts = wish == TB_MEETING_ACCEPT;
     uint64_t context = accepts ? tb_context_take() : 0;
     if (accepts && context == 0) {
         tb_party_fail(party, MPI_ERR_OTHER);
         return;
     }
-    tb_writer_open(&w);
-    tb_party_put(&w, context, comm);
+    void *packed = tb_party_pack(context, comm, &meeting.length);
     meeting.patience = patience_of(info, accepts);
-    meeting.bytes = w.bytes;
-    meeting.length = w.length;
-    int error = w.error != TB_OK ? w.error : ask(call, &meeting, &answer);
-    tb_writer_close(&w);
-    if (error == TB_OK) {
-        tb_reader_open(&r, answer.bytes, answer.length);
-        error = tb_party_get(&r, party);
-    }
+    meeting.bytes = packed;
+    int error = packed != NULL ? tb_wish_ask(call, NULL, &meeting, &answer) : TB_ERR_MEMORY;
+    if (error == TB_OK)
+        error = tb_party_unpack(answer.bytes, answer.length, party);
+    free(packed);
     free(answer.bytes);
     if (accepts)
         party->context = context;
@@ -157,7 +138,8 @@ struct introduction {
 static int move(int fd, void *bytes, size_t length, bool out)
 {
     for (size_t done = 0; done < length;) {
-        ssize_t n = out ? write(fd, (char *)bytes + done, length - done) : read(fd, (char *)bytes + done, length - done);
+        ssize_t n =
+            out ? write(fd, (char *)bytes + done, length - done) : read(fd, (char *)bytes + done, length - done);
         if (n > 0) {
             done += (size_t)n;
         } else if (n < 0 && errno == EAGAIN) {

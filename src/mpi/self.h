@@ -67,7 +67,7 @@ struct tb_self {
     uint32_t next_context;             /* agreement.c */
     struct tb_list wishes;             /* wish.c: what the launcher was asked for */
     uint32_t next_wish;
-    uint64_t uncast;                   /* bits of contexts made up here: where multicast has failed (job/multicast.h) */
+    uint64_t uncast; /* bits of contexts made up here: where multicast has failed (job/multicast.h) */
     uint32_t returned_count;
     uint32_t returned[TB_RETURNED_LIMIT]; /* numbers of contexts that were taken and not used */
     const struct tb_type *types[256];     /* datatype.c: by handle value from 0x200 on */

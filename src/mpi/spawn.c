@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job/spawn.h"
 #include "mpi/agreement.h"
 #include "mpi/binding_decls.h"
 #include "mpi/info.h"
@@ -115,8 +114,8 @@ static int want_app(const struct wanted *w, int i, uint32_t first, struct tb_spa
     app->app.variables = calloc(1, sizeof *app->app.variables);
     app->app.directory = strdup(directory != NULL ? directory : "");
     app->hosts = strdup(hosts != NULL ? hosts : "");
-    bool whole = app->app.arguments != NULL && app->app.variables != NULL && app->app.directory != NULL &&
-                 app->hosts != NULL;
+    bool whole =
+        app->app.arguments != NULL && app->app.variables != NULL && app->app.directory != NULL && app->hosts != NULL;
     for (uint32_t k = 0; whole && k < app->app.argument_count; k++)
         whole = app->app.arguments[k] != NULL;
     return whole ? MPI_SUCCESS : tb_error_code(MPI_ERR_NO_MEM, w->call, "out of memory for what is to be started");
@@ -125,13 +124,12 @@ static int want_app(const struct wanted *w, int i, uint32_t first, struct tb_spa
 /* All of it, with who this group is and the context that both will use. A code that is not raised. */
 static int want_all(const struct wanted *w, uint64_t context, struct tb_spawn *spawn)
 {
-    struct tb_writer parent;
     uint32_t first = 0;
     int code = MPI_SUCCESS;
     *spawn = (struct tb_spawn){.model = tb_self.job.first == 0 ? tb_self.job.app : 0};
     if (w->count == 0)
-        return tb_error_code(MPI_ERR_ARG, w->call, "argument 1 (count): there must be 1 to %u programs, with all arrays",
-                             TB_APP_LIMIT);
+        return tb_error_code(MPI_ERR_ARG, w->call,
+                             "argument 1 (count): there must be 1 to %u programs, with all arrays", TB_APP_LIMIT);
     spawn->apps = calloc((size_t)w->count, sizeof *spawn->apps);
     if (spawn->apps == NULL)
         return tb_error_code(MPI_ERR_NO_MEM, w->call, "out of memory for what is to be started");
@@ -140,26 +138,18 @@ static int want_all(const struct wanted *w, uint64_t context, struct tb_spawn *s
         code = want_app(w, i, first, &spawn->apps[i]);
         first += spawn->apps[i].app.ranks;
     }
-    tb_writer_open(&parent);
-    tb_party_put(&parent, context, w->comm);
-    spawn->parent = malloc(parent.length + 1);
-    if (code == MPI_SUCCESS && (parent.error != TB_OK || spawn->parent == NULL))
+    spawn->parent = tb_party_pack(context, w->comm, &spawn->parent_bytes);
+    if (code == MPI_SUCCESS && spawn->parent == NULL)
         code = tb_error_code(MPI_ERR_NO_MEM, w->call, "out of memory for what is to be started");
-    if (code == MPI_SUCCESS) {
-        memcpy(spawn->parent, parent.bytes, parent.length);
-        spawn->parent_bytes = parent.length;
-    }
-    tb_writer_close(&parent);
     return code;
 }
 
 static int take_answer(const struct tb_job_answer *answer, struct tb_party *party)
 {
-    struct tb_reader r;
-    tb_reader_open(&r, answer->bytes, answer->length);
-    uint32_t first = tb_get_u32(&r), size = tb_get_u32(&r);
-    if (tb_reader_end(&r) != TB_OK || size == 0 || size > TB_JOB_RANKS_LIMIT)
-        return tb_error(TB_ERR_PROTOCOL, "what mpiexec has answered makes no sense");
+    uint32_t first, size;
+    int error = tb_spawn_answer_get(answer, &first, &size);
+    if (error != TB_OK)
+        return error;
     party->procs = malloc(size * sizeof *party->procs);
     if (party->procs == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for %u new processes", size);
@@ -173,8 +163,6 @@ static void start(const struct wanted *w, struct tb_party *party)
 {
     struct tb_spawn spawn;
     struct tb_job_answer answer = {0};
-    struct tb_writer bytes;
-    tb_writer_open(&bytes);
     party->context = tb_context_take();
     if (party->context == 0) {
         tb_party_fail(party, MPI_ERR_OTHER);
@@ -188,16 +176,13 @@ static void start(const struct wanted *w, struct tb_party *party)
         party->class = tb_error_class(code);
         snprintf(party->text, sizeof party->text, "%s", strncmp(text, w->call, named - 2) == 0 ? text + named : text);
     } else {
-        int error = tb_spawn_encode(&spawn, &bytes);
-        if (error == TB_OK)
-            error = tb_wish_ask(w->call, TB_CONTROL_SPAWN, bytes.bytes, bytes.length, &answer);
+        int error = tb_wish_ask(w->call, &spawn, NULL, &answer);
         if (error == TB_OK)
             error = take_answer(&answer, party);
         if (error < 0)
             tb_party_fail(party, MPI_ERR_SPAWN);
     }
     free(answer.bytes);
-    tb_writer_close(&bytes);
     tb_spawn_close(&spawn);
 }
 
@@ -279,11 +264,9 @@ int tb_spawn_open_parent(void)
 {
     const struct tb_job *job = &tb_self.job;
     struct tb_party party;
-    struct tb_reader r;
     if (job->parent == NULL)
         return TB_OK;
-    tb_reader_open(&r, job->parent, job->parent_bytes);
-    int error = tb_party_get(&r, &party);
+    int error = tb_party_unpack(job->parent, job->parent_bytes, &party);
     return error == TB_OK ? tb_party_join(tb_self.world, &party, &tb_self.parent) : error;
 }
 

@@ -22,14 +22,16 @@ void tb_wish_answer(uint32_t number, const struct tb_job_answer *answer)
     free(answer->bytes);
 }
 
-int tb_wish_ask(const char *call, enum tb_control what, const void *bytes, size_t length, struct tb_job_answer *answer)
+int tb_wish_ask(const char *call, const struct tb_spawn *spawn, const struct tb_meeting *meeting,
+                struct tb_job_answer *answer)
 {
     struct tb_wish wish = {.answered = false};
     tb_self_lock();
     wish.number = ++tb_self.next_wish;
     tb_list_append(&tb_self.wishes, &wish.node);
     tb_self_unlock();
-    int error = tb_job_ask_launcher(&tb_self.job, what, wish.number, bytes, length);
+    int error = spawn != NULL ? tb_job_ask_spawn(&tb_self.job, wish.number, spawn)
+                              : tb_job_ask_meeting(&tb_self.job, wish.number, meeting);
     if (error == TB_OK)
         tb_engine_wait_in(tb_self.engine, is_answered, &wish, call);
     tb_self_lock();

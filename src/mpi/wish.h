@@ -1,5 +1,5 @@
-/* A wish: something that this process asks the launcher for, through its agent, and waits for (TB_CONTROL_SPAWN, _MEET).
- * The answer comes while the engine makes progress. Any thread. */
+/* A wish: something that this process asks the launcher for, through its agent, and waits for: processes, or what there
+ * is at a port. The answer comes while the engine makes progress. Any thread. */
 #ifndef TB_MPI_WISH_H
 #define TB_MPI_WISH_H
 
@@ -12,9 +12,10 @@ struct tb_wish {
     struct tb_job_answer answer;
 };
 
-/* Asks, and waits for the answer, in this call of the program. TB_OK: *answer is what came back, the caller's bytes in
- * it; or an error of the launcher's, told. */
-int tb_wish_ask(const char *call, enum tb_control what, const void *bytes, size_t length, struct tb_job_answer *answer);
+/* Asks for one of the two, the other being NULL, and waits for the answer, in this call of the program. TB_OK: *answer
+ * is what came back, whose bytes the caller frees; or an error of the launcher's, told. */
+int tb_wish_ask(const char *call, const struct tb_spawn *spawn, const struct tb_meeting *meeting,
+                struct tb_job_answer *answer);
 /* An answer has come. With the engine locked. */
 void tb_wish_answer(uint32_t number, const struct tb_job_answer *answer);
 

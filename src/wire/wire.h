@@ -526,8 +526,9 @@ enum tb_control {
     TB_CONTROL_WAITING = 150, /* rank to agent: count, hosts: it waits for ranks there; 0: no longer; count, of each
                                * rank to which a connection passes nothing: rank, u64 ns since the last try */
     TB_CONTROL_ASK = 151,     /* launcher to agent to rank: number: what does each rank wait for? */
-    TB_CONTROL_WAITS = 152,   /* rank to agent: number, count, of each wait: u64 ns, text. Agent to launcher: number,
-                               * how many such frames follow, count, of each: rank, pid, u8 enum tb_wait_answer, u64 ns, text */
+    TB_CONTROL_WAITS =
+        152, /* rank to agent: number, count, of each wait: u64 ns, text. Agent to launcher: number,
+              * how many such frames follow, count, of each: rank, pid, u8 enum tb_wait_answer, u64 ns, text */
     /* The start in a grid. */
     TB_CONTROL_TOLD = 153,  /* agent to launcher: ROUTES, COSTS, ADDRESS_BOOK and STAND_INS are here */
     TB_CONTROL_START = 154, /* launcher to agent, when all have been told: start the ranks */
@@ -554,18 +555,19 @@ enum tb_control {
     TB_CONTROL_REGISTRY_ANSWER = 177, /* launcher to agent: rank, then a part of struct tb_registry_answer; agent to
                                       * rank: that */
     /* Processes that are started while the job runs. */
-    TB_CONTROL_SPAWN = 180,       /* rank to agent: number; struct tb_spawn (job/spawn.h) comes along in a memfd. Agent to
-                                   * launcher: rank, number, the bytes of that */
-    TB_CONTROL_WORLD = 181,       /* launcher to all agents: count, of each range of a new world: first, count, host */
-    TB_CONTROL_WORLD_TOLD = 182,  /* agent to launcher: first index of the world; its ranks find it */
-    TB_CONTROL_WORLD_START = 183, /* launcher to agent: first, size, bytes of a struct tb_spawn: start those on your host */
-    TB_CONTROL_WORLD_END = 184,   /* launcher to agent: first: they are not wanted any more */
+    TB_CONTROL_SPAWN = 180,      /* rank to agent: number; struct tb_spawn comes along in a memfd. Agent to
+                                  * launcher: rank, number, the bytes of that */
+    TB_CONTROL_WORLD = 181,      /* launcher to all agents: count, of each range of a new world: first, count, host */
+    TB_CONTROL_WORLD_TOLD = 182, /* agent to launcher: first index of the world; its ranks find it */
+    TB_CONTROL_WORLD_START =
+        183, /* launcher to agent: first, size, bytes of a struct tb_spawn: start those on your host */
+    TB_CONTROL_WORLD_END = 184,    /* launcher to agent: first: they are not wanted any more */
     TB_CONTROL_WORLD_FAILED = 185, /* agent to launcher: first, how many were not started, text: why; those that run are
                                     * ended */
     TB_CONTROL_JOINED = 186,       /* agent to launcher: rank: it has called MPI_Init */
-    TB_CONTROL_ANSWER = 187,       /* launcher to agent: rank, number, code, text, bytes: of SPAWN or MEET. Agent to rank:
-                                    * number, code, text; the bytes, if there are any, in a memfd */
-    TB_CONTROL_MEET = 188          /* as SPAWN, of what a rank wants of a port (job/meeting.h) */
+    TB_CONTROL_ANSWER = 187, /* launcher to agent: rank, number, code, text, bytes: of SPAWN or MEET. Agent to rank:
+                              * number, code, text; the bytes, if there are any, in a memfd */
+    TB_CONTROL_MEET = 188    /* as SPAWN, of what a rank wants of a port: struct tb_meeting */
 };
 
 /* The structs are the wire. */

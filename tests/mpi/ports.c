@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PAIRS 50
+#define PAIRS 20
 
 static char *own_name;
 

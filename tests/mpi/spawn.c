@@ -1,13 +1,13 @@
-/* Processes that are started while a job runs: what they and those who have started them see of each other, messages and
- * collectives of all lengths between and among them, merging, children of children, several programs at once, many
- * worlds one after the other, and what cannot be started. The program starts itself; its first argument says what a child
- * does. */
+/* Processes that are started while a job runs: what they and those who have started them see of each other, messages
+ * and collectives of all lengths between and among them, merging, children of children, several programs at once, many
+ * worlds one after the other, and what cannot be started. The program starts itself; its first argument says what a
+ * child does. */
 #include "test.h"
 
 #include <dirent.h>
 
-#define AGAIN    25      /* worlds one after the other */
-#define LONG     1000003 /* bytes, more than leaves at once */
+#define AGAIN    12     /* worlds one after the other */
+#define LONG     300007 /* bytes, more than leaves at once */
 #define CHILDREN 3
 
 static char *own_name;
@@ -23,7 +23,8 @@ static void exchange_all(MPI_Comm inter, int mine, int theirs, int seed)
             MPI_Status status;
             for (int b = 0; b < sizes[k]; b++)
                 out[b] = (unsigned char)(b * 3 + mine + i + seed);
-            MPI_Sendrecv(out, sizes[k], MPI_BYTE, i, 10 + (int)k, in, sizes[k], MPI_BYTE, i, 10 + (int)k, inter, &status);
+            MPI_Sendrecv(out, sizes[k], MPI_BYTE, i, 10 + (int)k, in, sizes[k], MPI_BYTE, i, 10 + (int)k, inter,
+                         &status);
             int count = -1, wrong = 0;
             MPI_Get_count(&status, MPI_BYTE, &count);
             CHECK_EQUAL(count, sizes[k]);
@@ -115,7 +116,8 @@ static MPI_Comm start(const char *what, int count, int root)
     char *words[] = {(char *)what, NULL};
     int codes[8] = {-1, -1, -1, -1, -1, -1, -1, -1}, size;
     MPI_Comm inter = MPI_COMM_NULL;
-    CHECK_EQUAL(MPI_Comm_spawn(own_name, words, count, MPI_INFO_NULL, root, MPI_COMM_WORLD, &inter, codes), MPI_SUCCESS);
+    CHECK_EQUAL(MPI_Comm_spawn(own_name, words, count, MPI_INFO_NULL, root, MPI_COMM_WORLD, &inter, codes),
+                MPI_SUCCESS);
     MPI_Comm_remote_size(inter, &size);
     CHECK_EQUAL(size, count);
     for (int i = 0; i < count; i++)
@@ -151,7 +153,8 @@ static void many(void)
 
 static void several_programs(void)
 {
-    char *commands[] = {own_name, own_name}, *first[] = {(char *)"program0", NULL}, *second[] = {(char *)"program1", NULL};
+    char *commands[] = {own_name, own_name}, *first[] = {(char *)"program0", NULL},
+         *second[] = {(char *)"program1", NULL};
     char **words[] = {first, second};
     const int counts[] = {2, 1};
     int codes[3] = {-1, -1, -1}, got[3] = {-1, -1, -1}, size;
@@ -212,7 +215,8 @@ static void failures(void)
     expect_failure(own_name, info, 1, MPI_ERR_SPAWN);
     MPI_Info_free(&info);
     MPI_Comm inter;
-    CHECK_CLASS(MPI_Comm_spawn(own_name, NULL, 1, MPI_INFO_NULL, test_size, MPI_COMM_WORLD, &inter, NULL), MPI_ERR_ROOT);
+    CHECK_CLASS(MPI_Comm_spawn(own_name, NULL, 1, MPI_INFO_NULL, test_size, MPI_COMM_WORLD, &inter, NULL),
+                MPI_ERR_ROOT);
     CHECK_CLASS(MPI_Comm_spawn(own_name, NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_NULL, &inter, NULL), MPI_ERR_COMM);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }

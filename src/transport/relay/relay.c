@@ -134,8 +134,8 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
     struct relay *r = context;
     const struct tb_proc *self = &r->config.self;
     uint32_t source = routing != NULL ? routing->source.index : 0;
-    bool known = source < r->config.processes ||
-                 (r->config.knows != NULL && r->config.knows(r->config.way_context, source));
+    bool known =
+        source < r->config.processes || (r->config.knows != NULL && r->config.knows(r->config.way_context, source));
     /* A frame for another process, or of one that is none of this job, is somebody's mistake. It makes nothing grow. */
     if (routing == NULL || routing->destination.job != self->job || routing->destination.index != self->index ||
         routing->source.job != self->job || !known || source == self->index)
