@@ -1,5 +1,6 @@
 /* Ranks that join their agent: packets, membership, and agents that are gone. */
 #include "job/cost_mapping_test.h"
+#include "job/job.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -210,9 +210,8 @@ static void agent_damaged(void *context, struct tb_host_agent *agent)
     fail(context, 1, "the stream from the agent on host %s is damaged: %s", agent->target.host, tb_error_story());
 }
 
-static void take_idle(void *context, struct tb_host_agent *agent)
+static void check_idle(struct tb_launch *launch)
 {
-    struct tb_launch *launch = context;
     if (launch->agents.counts.idle == launch->agents.count)
         end_job(launch, false);
 }
@@ -232,7 +231,7 @@ static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent,
     tb_job_start_take_told(&launch->start);
     if (!agent->idle) {
         tb_host_agent_take_idle(agent);
-        take_idle(launch, agent);
+        check_idle(launch);
     }
     return true;
 }
