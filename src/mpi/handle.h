@@ -7,9 +7,10 @@
  * The index is also what the integer conversions (MPI_Comm_toint...) return.
  *
  * A table owns the memory of its objects, in chunks that never move or go away, so lookups need no lock. Taking and
- * giving back is serialised when the process is threaded, and always for info objects, error handlers and sessions,
- * which threads may make and free at any level of threads (MPI-5.0, 12.4.1); using an object while another thread frees
- * it is the user's error. A table that is all zero is empty and ready for use. */
+ * giving back is serialised when the process is threaded (of requests each thread keeps a few), and always for info
+ * objects, error handlers and sessions, which threads may make and free at any level of threads (MPI-5.0, 12.4.1);
+ * using an object while another thread frees it is the user's error. A table that is all zero is empty and ready for
+ * use. */
 #ifndef TB_MPI_HANDLE_H
 #define TB_MPI_HANDLE_H
 

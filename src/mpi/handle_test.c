@@ -164,16 +164,66 @@ static void threads_share_a_table_at_any_level(void **state)
     tb_self.single = false;
 }
 
+enum { REQUESTS = 100, TIMES = 200, KEPT = 32 };
+
+static const char *take_and_give_requests(uint64_t mark)
+{
+    struct thing *held[REQUESTS];
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        held[i] = tb_handle_take_raw(TB_OBJECT_REQUEST, sizeof *held[i]);
+        held[i]->content[0] = mark + i;
+    }
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        if (held[i]->content[0] != mark + i || find(TB_OBJECT_REQUEST, held[i]->head.value) != held[i])
+            return "a request was given to two";
+        tb_handle_give(TB_OBJECT_REQUEST, held[i]);
+    }
+    return NULL;
+}
+
+static void *use_requests(void *context)
+{
+    const char *story = NULL;
+    pthread_barrier_wait(&begin);
+    for (int i = 0; i < TIMES && story == NULL; i++)
+        story = take_and_give_requests((uint64_t)(uintptr_t)context * REQUESTS);
+    return (void *)story;
+}
+
+/* A thread keeps a few that it has given back, until it ends. */
+static void threads_keep_few_requests(void **state)
+{
+    const struct tb_table *table = &tb_self.tables[TB_OBJECT_REQUEST];
+    pthread_t threads[THREADS];
+    struct thing *one = tb_handle_take_raw(TB_OBJECT_REQUEST, sizeof *one);
+    uint64_t handle = one->head.value;
+    tb_handle_give(TB_OBJECT_REQUEST, one);
+    assert_null(find(TB_OBJECT_REQUEST, handle));
+    assert_null(take_and_give_requests(0));
+    uint32_t used = table->used;
+    assert_in_range(used, 1, KEPT);
+    for (int round = 0; round < 5; round++) {
+        pthread_barrier_init(&begin, NULL, THREADS);
+        for (uintptr_t i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, use_requests, (void *)(i + 1)), 0);
+        for (int i = 0; i < THREADS; i++) {
+            void *story = NULL;
+            pthread_join(threads[i], &story);
+            assert_null(story);
+        }
+        pthread_barrier_destroy(&begin);
+        assert_int_equal(table->used, used);
+    }
+    assert_in_range(table->made, REQUESTS, (REQUESTS + KEPT) * (THREADS + 1) + TB_TABLE_CHUNK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handles_are_told_apart),
-        cmocka_unit_test(new_objects_are_empty),
-        cmocka_unit_test(many_objects_stay_where_they_are),
-        cmocka_unit_test(integers_name_the_same_objects),
-        cmocka_unit_test(generations_do_not_start_over),
-        cmocka_unit_test(threads_share_a_table),
-        cmocka_unit_test(threads_share_a_table_at_any_level),
+        cmocka_unit_test(handles_are_told_apart),           cmocka_unit_test(new_objects_are_empty),
+        cmocka_unit_test(many_objects_stay_where_they_are), cmocka_unit_test(integers_name_the_same_objects),
+        cmocka_unit_test(generations_do_not_start_over),    cmocka_unit_test(threads_share_a_table),
+        cmocka_unit_test(threads_keep_few_requests),        cmocka_unit_test(threads_share_a_table_at_any_level),
     };
     return cmocka_run_group_tests_name("handle", tests, NULL, NULL);
 }
