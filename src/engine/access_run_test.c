@@ -10,7 +10,7 @@
 #include "engine/access_run.h"
 #include "engine/part.h"
 
-#define MEMORY 65536u
+#define MEMORY      65536u
 #define MEMORY_HALF (MEMORY / 2)
 #define RUNS        64u
 
@@ -38,8 +38,8 @@ static struct tb_type *make(struct tb_random *random, const struct tb_type *elem
     int64_t lengths[6], places[6], at = 0;
     switch (tb_random_below(random, 4)) {
     case 0:
-        assert_int_equal(tb_type_vector(1 + (int64_t)tb_random_below(random, 20), 1 + (int64_t)tb_random_below(random, 3),
-                                        4, element, true, &type),
+        assert_int_equal(tb_type_vector(1 + (int64_t)tb_random_below(random, 20),
+                                        1 + (int64_t)tb_random_below(random, 3), 4, element, true, &type),
                          TB_OK);
         break;
     case 1:
@@ -48,8 +48,8 @@ static struct tb_type *make(struct tb_random *random, const struct tb_type *elem
             places[i] = at;
             at += lengths[i] + (int64_t)tb_random_below(random, 3);
         }
-        assert_int_equal(tb_type_indexed(6, (struct tb_numbers){lengths, true}, (struct tb_numbers){places, true}, element,
-                                         true, &type),
+        assert_int_equal(tb_type_indexed(6, (struct tb_numbers){lengths, true}, (struct tb_numbers){places, true},
+                                         element, true, &type),
                          TB_OK);
         break;
     case 2:
@@ -129,8 +129,8 @@ static void elements_are_combined(void **state)
     static const struct {
         uint32_t type;
         enum tb_op_code op;
-    } cases[] = {{INT_TYPE, TB_OP_SUM},          {DOUBLE_TYPE, TB_OP_MAX},       {SHORT_INT_TYPE, TB_OP_MINLOC},
-                 {SHORT_INT_TYPE, TB_OP_REPLACE}, {INT_TYPE, TB_OP_NO_OP},        {INT_TYPE, TB_OP_REPLACE}};
+    } cases[] = {{INT_TYPE, TB_OP_SUM},           {DOUBLE_TYPE, TB_OP_MAX}, {SHORT_INT_TYPE, TB_OP_MINLOC},
+                 {SHORT_INT_TYPE, TB_OP_REPLACE}, {INT_TYPE, TB_OP_NO_OP},  {INT_TYPE, TB_OP_REPLACE}};
     struct tb_random random;
     tb_random_seed(&random, 3);
     for (unsigned turn = 0; turn < 3000; turn++) {

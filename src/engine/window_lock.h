@@ -20,7 +20,8 @@ struct tb_lock_gate {
     int (*queue)(void *context, uint32_t *ticket); /* TB_OK, always */
     bool (*turn)(void *context, uint32_t ticket, bool exclusive);
     void (*unlock)(void *context, bool exclusive);
-    void (*wait)(void *context, bool waits); /* it has not got its turn, and tb_lock_queue_look is to be called; or has */
+    void (*wait)(void *context,
+                 bool waits); /* it has not got its turn, and tb_lock_queue_look is to be called; or has */
 };
 
 struct tb_lock_queue {

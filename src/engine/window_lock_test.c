@@ -199,12 +199,9 @@ static void it_is_never_held_twice_nor_forgotten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_share_it_or_one_has_it),
-        cmocka_unit_test(nobody_is_passed),
-        cmocka_unit_test(who_is_gone_is_not_waited_for),
-        cmocka_unit_test(a_gate_is_waited_for),
-        cmocka_unit_test(a_place_that_nobody_needs_is_given_up),
-        cmocka_unit_test(it_is_never_held_twice_nor_forgotten),
+        cmocka_unit_test(many_share_it_or_one_has_it),           cmocka_unit_test(nobody_is_passed),
+        cmocka_unit_test(who_is_gone_is_not_waited_for),         cmocka_unit_test(a_gate_is_waited_for),
+        cmocka_unit_test(a_place_that_nobody_needs_is_given_up), cmocka_unit_test(it_is_never_held_twice_nor_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

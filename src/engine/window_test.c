@@ -1,51 +1,10 @@
-/* Windows on a simulated network, which has room for little and often none: what accesses do, their order and
- * atomicity, locks and epochs, what is refused, and what becomes of all that when a process goes. Each rank is a thread
- * with an engine of its own, which serves the others when it has done its part. */
-#include "engine/message_test.h"
+/* Windows on a network that has room for little and often none: what accesses do, their order and atomicity, locks and
+ * epochs, and what is refused. Each rank is a thread with an engine of its own, which serves the others when it has
+ * done its part. */
+#include "engine/window_test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-#define RANKS 3u
-#define BYTES 400000u
-
-#define INT64_TYPE 0x258u
-
-static struct loop_net net;
-static struct tb_window *windows[RANKS];
-static char *memory[RANKS];
-static bool dynamic;
-
-struct variant {
-    bool remote, tight; /* other hosts; there is no room every third time */
-};
-static const struct variant variants[] = {{false, false}, {false, true}, {true, false}, {true, true}};
-#define VARIANTS (sizeof variants / sizeof *variants)
-
-static void begin(struct variant v)
-{
-    loop_net_init(&net, RANKS);
-    net.remote = v.remote;
-    net.sim.again = v.tight ? 30 * LOOP_PERCENT : 0;
-    loop_net_open(&net, false);
-    for (uint32_t i = 0; i < RANKS; i++) {
-        memory[i] = calloc(1, BYTES);
-        const struct tb_window_config config = {.channel = net.channels[i],
-                                                .base = dynamic ? NULL : memory[i],
-                                                .size = dynamic ? 0 : BYTES,
-                                                .dynamic = dynamic};
-        assert_int_equal(tb_window_open(net.engines[i], &config, &windows[i]), TB_OK);
-    }
-}
-
-static void end(void)
-{
-    for (uint32_t i = 0; i < RANKS; i++) {
-        tb_window_close(windows[i]);
-        free(memory[i]);
-    }
-    loop_net_close(&net);
-}
 
 /* ---- ranks as threads -------------------------------------------------------------------------------------------- */
 
@@ -84,21 +43,6 @@ static void run(void (*body)(uint32_t rank))
     for (uint32_t i = 0; i < RANKS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(wrong, 0);
-}
-
-static struct tb_access_target target_of(uint32_t rank, uint64_t at, uint64_t count, const struct tb_type *type)
-{
-    return (struct tb_access_target){rank, {(void *)(uintptr_t)at, count, type}};
-}
-
-static const struct tb_type *int64_type(void)
-{
-    return tb_type_predefined(INT64_TYPE);
-}
-
-static int64_t *number_at(uint32_t rank, uint64_t at)
-{
-    return (int64_t *)(void *)(memory[rank] + at);
 }
 
 /* ---- put and get ------------------------------------------------------------------------------------------------- */
@@ -430,159 +374,6 @@ static void only_what_is_attached_is_accessed(void **state)
     dynamic = false;
 }
 
-/* ---- what makes no sense ----------------------------------------------------------------------------------------- */
-
-/* As if process 1 had sent it to process 0; whether that has had enough of it. */
-static bool give(const struct tb_message *m, const void *payload, size_t length)
-{
-    const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
-    up->frame(up->context, tb_sim_endpoint(&net.sim, 0, 1), NULL, m, payload, length);
-    return tb_peer_of(net.engines[0], 1)->error == TB_ERR_PROTOCOL;
-}
-
-/* Process 0 knows process 1. */
-static void begin_heard(void)
-{
-    struct tb_request s, r;
-    begin(variants[2]);
-    post_receive(&net, &r, 0, 1, 3, EXACT, 10);
-    post_send(&net, &s, 1, 0, 3, 10, TB_MODE_STANDARD);
-    loop_net_settle(&net);
-    assert_true(tb_request_done(&r));
-}
-
-static void end_broken(void)
-{
-    loop_net_settle(&net);
-    end();
-}
-
-struct forged {
-    struct tb_message m;
-    struct tb_access_head head;
-    struct tb_access_run run;
-    uint64_t data;
-    bool senseless;
-};
-
-static size_t forge(const struct forged *f, uint8_t *to)
-{
-    tb_wire_put_access_head(to, &f->head);
-    to[offsetof(struct tb_access_head, zero)] = (uint8_t)f->head.zero;
-    tb_wire_put_access_run(to + TB_ACCESS_HEAD_BYTES, &f->run);
-    return TB_ACCESS_HEAD_BYTES + TB_ACCESS_RUN_BYTES + f->data;
-}
-
-static void frames_are_checked(void **state)
-{
-    static uint8_t frame[1000];
-    const struct forged all[] = {
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 1}, {0, 0x58, 0, 1, 0}, {0, 0, 8, 1}, 8, false},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 2}, {0, 0x58, 0, 1, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 77}, {0, 0x58, 0, 1, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 1}, {200, 0x58, 0, 1, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 1}, {0, 0x06, 0, 1, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 1}, {0, 0x58, 1, 1, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 1}, {0, 0x58, 0, 2, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 1}, {0, 0x58, 0, 0, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 1}, {0, 0x58, 0, 1, 0}, {0, 0, 4, 2}, 8, true},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 1}, {0, 0x58, 0, 1, 0}, {0, 0, 8, 1}, 7, true},
-        {{.kind = TB_KIND_ACCUMULATE, .length = 8, .source_rank = 1}, {TB_OP_BAND, 0x14, 0, 1, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_PUT_RUNS, .length = 8, .source_rank = 1}, {0, 0, 0, 1, 0}, {0, 0, 8, 1}, 8, false},
-        {{.kind = TB_KIND_PUT_RUNS, .length = 8, .source_rank = 1}, {0, 1, 0, 1, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_PUT_RUNS, .length = 9, .source_rank = 1}, {0, 0, 0, 1, 0}, {0, 0, 8, 1}, 9, true},
-        {{.kind = TB_KIND_PUT_RUNS, .length = 8, .source_rank = 1, .offset = 1}, {0, 0, 0, 1, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_GET, .length = 8, .match = 5, .source_rank = 1}, {0, 0, 0, 1, 0}, {0, 0, 8, 1}, 0, false},
-        {{.kind = TB_KIND_GET, .length = 8, .source_rank = 1}, {0, 0, 0, 1, 0}, {0, 0, 8, 1}, 0, true},
-        {{.kind = TB_KIND_GET, .length = 200000, .match = 5, .source_rank = 1}, {0, 0, 0, 1, 0}, {0, 0, 200000, 1}, 0, true},
-        {{.kind = TB_KIND_COMPARE, .length = 8, .match = 5, .source_rank = 1}, {0, 0x58, 0, 1, 0}, {0, 0, 8, 1}, 16, false},
-        {{.kind = TB_KIND_COMPARE, .length = 8, .match = 5, .source_rank = 1}, {0, 0x58, 0, 1, 0}, {0, 0, 8, 1}, 8, true},
-        {{.kind = TB_KIND_COMPARE, .length = 6, .match = 5, .source_rank = 1}, {0, 0x2c, 0, 1, 0}, {0, 0, 8, 1}, 12, true},
-        {{.kind = TB_KIND_LOCK, .length = 2, .source_rank = 1}, {0}, {0}, 0, false},
-        {{.kind = TB_KIND_LOCK, .length = 3, .source_rank = 1}, {0}, {0}, 0, true},
-        {{.kind = TB_KIND_APPLIED, .length = 1000, .source_rank = 1}, {0}, {0}, 0, false},
-        {{.kind = TB_KIND_COMPLETE, .length = 3, .source_rank = 1}, {0}, {0}, 0, false},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        begin_heard();
-        struct tb_message m = all[i].m;
-        bool word = m.kind >= TB_KIND_FLUSH;
-        m.context = windows[0]->context;
-        memset(frame, 0, sizeof frame);
-        size_t length = forge(&all[i], frame);
-        assert_int_equal(give(&m, frame, word ? 0 : length), all[i].senseless);
-        end_broken();
-    }
-}
-
-/* Whoever asks about a window that is gone is told, and does not wait. */
-static void a_window_that_is_gone_is_told(void **state)
-{
-    static char bytes[10];
-    const struct tb_buffer buffer = bytes_of(bytes, 10);
-    struct tb_access_target target = target_of(0, 0, 10, &tb_type_byte);
-    struct tb_request request = {.complete = NULL};
-    begin(variants[2]);
-    tb_window_close(windows[0]);
-    tb_access_put(windows[1], &buffer, &target, NULL);
-    tb_access_get(windows[1], &buffer, &target, &request);
-    loop_net_settle(&net);
-    assert_true(tb_request_done(&request));
-    assert_int_equal(request.status.error, TB_ERR_ARGUMENT);
-    assert_int_equal(tb_window_flush(windows[1], 0, "flush"), TB_ERR_ARGUMENT);
-    tb_window_tell(&windows[1]->ranks[0], TB_KIND_LOCK, 0, TB_LOCK_SHARED);
-    windows[1]->ranks[0].locking = TB_LOCK_SHARED;
-    loop_net_settle(&net);
-    assert_int_equal(windows[1]->ranks[0].locking, TB_LOCK_NONE);
-    const struct tb_window_config config = {.channel = net.channels[0], .base = memory[0], .size = BYTES};
-    assert_int_equal(tb_window_open(net.engines[0], &config, &windows[0]), TB_OK);
-    tb_window_flush(windows[1], TB_ANY_RANK, "flush");
-    end();
-}
-
-/* ---- processes that go ------------------------------------------------------------------------------------------- */
-
-/* Process 0 goes while process 1 waits for a result of it and holds its lock, and 2 waits for that of 1, which 0 has. */
-static void nobody_waits_for_who_is_gone(void **state)
-{
-    static char bytes[10];
-    const struct tb_buffer buffer = bytes_of(bytes, 10);
-    struct tb_access_target target = target_of(0, 0, 10, &tb_type_byte);
-    struct tb_request request = {.complete = NULL};
-    begin(variants[2]);
-    windows[0]->ranks[1].locking = TB_LOCK_EXCLUSIVE;
-    tb_window_tell(&windows[0]->ranks[1], TB_KIND_LOCK, 0, TB_LOCK_EXCLUSIVE);
-    loop_net_settle(&net);
-    assert_int_equal(windows[0]->ranks[1].locked, TB_LOCK_EXCLUSIVE);
-    windows[2]->ranks[1].locking = TB_LOCK_SHARED;
-    tb_window_tell(&windows[2]->ranks[1], TB_KIND_LOCK, 0, TB_LOCK_SHARED);
-    loop_net_settle(&net);
-    assert_int_equal(windows[2]->ranks[1].locked, TB_LOCK_NONE);
-    tb_access_put(windows[1], &buffer, &target, NULL);
-    tb_access_get(windows[1], &buffer, &target, &request);
-    uint32_t rank = 0;
-    assert_int_equal(tb_window_post(windows[1], &rank, 1), TB_OK);
-    tb_error(TB_ERR_PEER, "it was ended");
-    tb_engine_lost(net.engines[1], (struct tb_proc){7, 0}, TB_ERR_PEER);
-    for (int i = 0; i < 10; i++) {
-        tb_engine_progress(net.engines[1]);
-        tb_engine_progress(net.engines[2]);
-    }
-    assert_true(tb_request_done(&request));
-    assert_int_equal(request.status.error, TB_ERR_PEER);
-    assert_int_equal(tb_window_flush(windows[1], 0, "flush"), TB_ERR_PEER);
-    assert_non_null(strstr(tb_error_story(), "it was ended"));
-    assert_int_equal(tb_window_wait(windows[1], "wait"), TB_ERR_PEER);
-    assert_int_equal(tb_window_lock(windows[1], 0, true, "lock"), TB_ERR_PEER);
-    assert_int_equal(tb_window_start(windows[1], &rank, 1, "start"), TB_ERR_PEER);
-    assert_int_equal(tb_window_post(windows[1], &rank, 1), TB_ERR_PEER);
-    assert_int_equal(windows[2]->ranks[1].locked, TB_LOCK_SHARED); /* which is free now */
-    tb_access_put(windows[1], &buffer, &target, NULL);
-    assert_int_equal(tb_window_flush(windows[1], 0, "flush"), TB_ERR_PEER);
-    assert_int_equal(tb_window_flush(windows[1], TB_ANY_RANK, "flush"), TB_OK);
-    end();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,9 +386,6 @@ int main(void)
         cmocka_unit_test(what_was_completed_is_there),
         cmocka_unit_test(nothing_outside_is_touched),
         cmocka_unit_test(only_what_is_attached_is_accessed),
-        cmocka_unit_test(frames_are_checked),
-        cmocka_unit_test(a_window_that_is_gone_is_told),
-        cmocka_unit_test(nobody_waits_for_who_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

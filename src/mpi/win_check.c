@@ -68,7 +68,8 @@ static bool is_inside(const struct tb_buffer *data, uint64_t size)
         return true;
     last = (int64_t)(data->count - 1) * data->type->extent;
     return !__builtin_add_overflow(data->type->true_lower_bound, last < 0 ? last : 0, &low) &&
-           !__builtin_add_overflow(data->type->true_lower_bound + data->type->true_extent, last > 0 ? last : 0, &high) &&
+           !__builtin_add_overflow(data->type->true_lower_bound + data->type->true_extent, last > 0 ? last : 0,
+                                   &high) &&
            !__builtin_add_overflow(at, low, &low) && !__builtin_add_overflow(at, high, &high) && low >= 0 &&
            (uint64_t)high <= size;
 }
@@ -201,11 +202,11 @@ int tb_win_check_epoch(struct tb_win *w, const char *call, int rank, bool passiv
 int tb_win_check_no_access(struct tb_win *w, const char *call)
 {
     struct tb_win_epochs *e = &w->epochs;
-    const char *open = e->locked_all      ? "MPI_Win_lock_all was called; call MPI_Win_unlock_all"
-                       : e->locked > 0    ? "some ranks are locked; call MPI_Win_unlock"
-                       : e->started       ? "MPI_Win_start was called; call MPI_Win_complete"
-                       : e->used          ? "there were accesses after MPI_Win_fence; call MPI_Win_fence"
-                                          : NULL;
+    const char *open = e->locked_all   ? "MPI_Win_lock_all was called; call MPI_Win_unlock_all"
+                       : e->locked > 0 ? "some ranks are locked; call MPI_Win_unlock"
+                       : e->started    ? "MPI_Win_start was called; call MPI_Win_complete"
+                       : e->used       ? "there were accesses after MPI_Win_fence; call MPI_Win_fence"
+                                       : NULL;
     return open == NULL ? MPI_SUCCESS : tb_win_raise(w, MPI_ERR_RMA_SYNC, call, "%s first", open);
 }
 

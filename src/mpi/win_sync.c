@@ -51,7 +51,7 @@ int tb_mpi_Win_fence(int assert, MPI_Win win)
     if (error == TB_ERR_ARGUMENT)
         code = tb_error_code(MPI_ERR_RMA_RANGE, call, "%s", tb_error_story());
     int joined = w->comm->size == 1 ? TB_OK : tb_comm_run(w->comm, TB_OPERATION_BARRIER, 0, &nothing, call);
-    e->fenced = (assert & MPI_MODE_NOSUCCEED) == 0;
+    e->fenced = (assert &MPI_MODE_NOSUCCEED) == 0;
     if (code != MPI_SUCCESS)
         return tb_win_raise_code(w, code);
     return joined < 0 ? tb_win_raise_below(w, joined, call) : MPI_SUCCESS;
@@ -244,7 +244,7 @@ int tb_mpi_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
         return code;
     if (e->ranks[rank] & TB_EPOCH_LOCKED)
         return tb_win_raise(w, MPI_ERR_RMA_SYNC, call, "rank %d is locked already; call MPI_Win_unlock first", rank);
-    bool checked = (assert & MPI_MODE_NOCHECK) == 0;
+    bool checked = (assert &MPI_MODE_NOCHECK) == 0;
     if (checked) {
         int error = tb_window_lock(w->window, (uint32_t)rank, lock_type == MPI_LOCK_EXCLUSIVE, call);
         if (error != TB_OK)
@@ -292,7 +292,7 @@ int tb_mpi_Win_lock_all(int assert, MPI_Win win)
         code = tb_win_check_no_access(w, call);
     if (code != MPI_SUCCESS)
         return code;
-    bool checked = (assert & MPI_MODE_NOCHECK) == 0;
+    bool checked = (assert &MPI_MODE_NOCHECK) == 0;
     int error = checked ? tb_window_lock_all(w->window, call) : TB_OK;
     if (error != TB_OK)
         return finish(w, error, call);
@@ -344,10 +344,9 @@ static int flush_all(const char *call, MPI_Win win, bool there)
     if (w == NULL)
         return code;
     if (!w->epochs.locked_all && w->epochs.locked == 0)
-        return tb_win_raise(w, MPI_ERR_RMA_SYNC, call,
-                            "nobody is locked; call MPI_Win_lock or MPI_Win_lock_all first");
-    int error = there ? tb_window_flush(w->window, TB_ANY_RANK, call)
-                      : tb_window_flush_local(w->window, TB_ANY_RANK, call);
+        return tb_win_raise(w, MPI_ERR_RMA_SYNC, call, "nobody is locked; call MPI_Win_lock or MPI_Win_lock_all first");
+    int error =
+        there ? tb_window_flush(w->window, TB_ANY_RANK, call) : tb_window_flush_local(w->window, TB_ANY_RANK, call);
     return finish(w, error, call);
 }
 
