@@ -150,6 +150,10 @@ void *tb_window_memory(void *window, uint64_t at, uint64_t bytes)
     uint32_t n = tb_window_regions_up_to(w, at);
     if (n == 0)
         return NULL;
-    const struct tb_window_region *region = &w->regions[n - 1];
-    return at <= region->to && bytes <= region->to - at ? (void *)(uintptr_t)at : NULL;
+    const struct tb_window_region *region = &w->regions[n - 1], *end = w->regions + w->region_count;
+    if (at > region->to)
+        return NULL;
+    while (bytes > region->to - at && region + 1 < end && region[1].from == region->to)
+        region++; /* what was attached in pieces may be accessed as a whole */
+    return bytes <= region->to - at ? (void *)(uintptr_t)at : NULL;
 }

@@ -154,6 +154,8 @@ int tb_win_check_op(struct tb_win *w, const char *call, int position, MPI_Op han
     if ((*op)->code == TB_OP_NO_OP && !fetches)
         return tb_win_raise_argument(w, MPI_ERR_OP, call, position, "op",
                                      "MPI_NO_OP is only for calls that fetch something");
+    if (tb_buffer_bytes(&target->data) == 0) /* whatever it is of */
+        return MPI_SUCCESS;
     int code = check_elements(w, call, (*op)->code == TB_OP_NO_OP ? NULL : other, target, &element);
     if (code != MPI_SUCCESS)
         return code;
