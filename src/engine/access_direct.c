@@ -108,7 +108,7 @@ static void compare(const struct tb_access_walk *k, void *here)
     tb_window_leave(k->rank->window, rank);
 }
 
-/* Piece by piece, from process to process. What is done when there turns out to be no way is done again by frames. */
+/* From process to process. What is done when there turns out to be no way is done again by frames. */
 static int copy_across(const struct tb_access_walk *k)
 {
     const struct tb_window *w = k->rank->window;
@@ -117,37 +117,30 @@ static int copy_across(const struct tb_access_walk *k)
     if ((put ? w->near->write : w->near->read) == NULL)
         return TB_AGAIN;
     tb_buffer_spans(&k->target, 0, k->total, &there);
-    for (uint64_t done = 0; done < k->total;) {
-        uint64_t n = there.length;
-        tb_buffer_spans(put ? &k->origin : &k->result, done, n, &here);
-        int rc = (put ? w->near->write : w->near->read)(w->near_context, tb_window_number(k->rank),
-                                                        (uintptr_t)there.base, &here, n);
-        if (rc != TB_OK)
-            return rc;
-        tb_spans_skip(&there, n);
-        done += n;
-    }
-    return TB_OK;
+    tb_buffer_spans(put ? &k->origin : &k->result, 0, k->total, &here);
+    return (put ? w->near->write : w->near->read)(w->near_context, tb_window_number(k->rank), &there, &here, k->total);
 }
 
-/* A piece of what is combined, which lies side by side in another process. */
-static int piece_across(const struct tb_access_walk *k, uint64_t at, uint64_t bytes, const char *in, char *old)
+/* `bytes` of what is combined, from byte `from` of the data on, whose pieces lie in another process. */
+static int chunk_across(const struct tb_access_walk *k, uint64_t from, uint64_t bytes, const char *in, char *old)
 {
     const struct tb_window *w = k->rank->window;
     uint32_t rank = tb_window_number(k->rank);
-    _Alignas(16) char piece[CHUNK];
-    struct tb_spans spans = tb_spans_of(piece, bytes);
+    _Alignas(16) char chunk[CHUNK];
+    struct tb_spans here = tb_spans_of(chunk, bytes), there;
+    tb_buffer_spans(&k->target, from, bytes, &there);
     tb_window_enter(w, rank);
-    int rc = w->near->read(w->near_context, rank, at, &spans, bytes);
+    int rc = w->near->read(w->near_context, rank, &there, &here, bytes);
     if (rc == TB_OK && k->kind == TB_KIND_COMPARE) {
-        memcpy(old, piece, bytes);
-        memcpy(piece, memcmp(piece, k->compare, bytes) == 0 ? in : old, bytes);
+        memcpy(old, chunk, bytes);
+        memcpy(chunk, memcmp(chunk, k->compare, bytes) == 0 ? in : old, bytes);
     } else if (rc == TB_OK) {
-        tb_items_combine(k->element, k->op, in, old, piece, bytes / (uint64_t)k->element->extent);
+        tb_items_combine(k->element, k->op, in, old, chunk, bytes / (uint64_t)k->element->extent);
     }
-    spans = tb_spans_of(piece, bytes);
+    here = tb_spans_of(chunk, bytes);
+    tb_buffer_spans(&k->target, from, bytes, &there);
     if (rc == TB_OK && (k->op == NULL || k->op->code != TB_OP_NO_OP))
-        rc = w->near->write(w->near_context, rank, at, &spans, bytes);
+        rc = w->near->write(w->near_context, rank, &there, &here, bytes);
     tb_window_leave(w, rank);
     return rc;
 }
@@ -160,28 +153,24 @@ static int combine_way(const struct tb_access_walk *k)
     struct tb_spans there;
     if (w->near->read == NULL || w->near->write == NULL || tb_element_has_gaps(k->element))
         return TB_AGAIN;
-    tb_buffer_spans(&k->target, 0, k->total, &there);
-    uint64_t n = least(there.length, k->element->size);
-    struct tb_spans here = tb_spans_of(look, n);
-    return w->near->read(w->near_context, tb_window_number(k->rank), (uintptr_t)there.base, &here, n);
+    tb_buffer_spans(&k->target, 0, k->element->size, &there);
+    struct tb_spans here = tb_spans_of(look, k->element->size);
+    return w->near->read(w->near_context, tb_window_number(k->rank), &there, &here, k->element->size);
 }
 
 static int combine_across(const struct tb_access_walk *k)
 {
     char in[CHUNK], old[CHUNK];
     int rc = combine_way(k);
-    struct tb_spans there;
-    tb_buffer_spans(&k->target, 0, k->total, &there);
     for (uint64_t done = 0; done < k->total && rc == TB_OK;) {
-        uint64_t n = least(there.length, CHUNK - CHUNK % k->element->size);
+        uint64_t n = least(k->total - done, CHUNK - CHUNK % k->element->size);
         if (k->op == NULL || k->op->code != TB_OP_NO_OP)
             tb_part_gather(&(struct tb_part){&k->origin, 0, k->total}, done, n, in);
-        rc = piece_across(k, (uintptr_t)there.base, n, in, k->answered ? old : NULL);
+        rc = chunk_across(k, done, n, in, k->answered ? old : NULL);
         if (rc == TB_OK && k->answered)
             tb_part_scatter(&(struct tb_part){&k->result, 0, k->total}, done, n, old);
         if (rc == TB_AGAIN && done > 0)
             rc = tb_error(TB_ERR_PEER, "the memory of rank %u can no longer be written", tb_window_number(k->rank));
-        tb_spans_skip(&there, n);
         done += n;
     }
     return rc;

@@ -32,10 +32,12 @@ struct tb_window;
 struct tb_window_near {
     /* Where they lie in this process; NULL: nowhere, or not all of them are in that window. */
     void *(*map)(void *context, uint32_t rank, uint64_t at, uint64_t length);
-    /* Copies to there and from there. TB_AGAIN: there is no way, nothing was copied; TB_ERR_ARGUMENT: they are not in
-     * that window; others: that process is going. `from` and `into` have `length` bytes left. */
-    int (*write)(void *context, uint32_t rank, uint64_t at, struct tb_spans *from, uint64_t length);
-    int (*read)(void *context, uint32_t rank, uint64_t at, struct tb_spans *into, uint64_t length);
+    /* Copies to there and from there: the pieces of `there` are not addresses of this process, but where they stand in
+     * the window, as above. TB_AGAIN: there is no way, nothing was copied; TB_ERR_ARGUMENT: not all of them are in that
+     * window; others: that process is going. Both sides have `length` bytes left, which are consumed if it went well.
+     */
+    int (*write)(void *context, uint32_t rank, struct tb_spans *there, struct tb_spans *from, uint64_t length);
+    int (*read)(void *context, uint32_t rank, struct tb_spans *there, struct tb_spans *into, uint64_t length);
     /* Whether all of that rank's memory is reached by one of these, without its taking part. */
     bool (*reaches)(void *context, uint32_t rank);
     /* Of a dynamic window: this process has attached memory, or detached it. */

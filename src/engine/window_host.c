@@ -332,63 +332,71 @@ static bool may_copy(const struct tb_window_host *h, struct member *m)
     return m->copies == COPIES_YES;
 }
 
-/* The way that leads there: TB_OK, TB_AGAIN or TB_ERR_ARGUMENT. */
-static int find_way(const struct tb_window_host *h, uint32_t rank, uint64_t at, uint64_t length, struct member **member)
+static bool piece_is_inside(const struct tb_window_host *h, const struct member *m, const struct tb_spans *piece)
+{
+    uint64_t at = (uintptr_t)piece->base;
+    return h->config.dynamic ? tb_host_regions_have(m->regions, at, piece->length) : is_inside(m, at, piece->length);
+}
+
+/* The way that leads there: TB_OK, TB_AGAIN or TB_ERR_ARGUMENT. Nothing is copied before all of it is known to be
+ * there.
+ */
+static int find_way(const struct tb_window_host *h, uint32_t rank, struct tb_spans there, struct member **member)
 {
     struct member *m = member_of(h, rank);
     *member = m;
     if (m == NULL || (m->memory == NULL && !may_copy(h, m)))
         return TB_AGAIN;
-    if (h->config.dynamic) /* the target may know more */
-        return tb_host_regions_have(m->regions, at, length) ? TB_OK : TB_AGAIN;
-    if (!is_inside(m, at, length))
-        return tb_error(TB_ERR_ARGUMENT,
-                        "%llu bytes from byte %llu on are not in the window of rank %u, which has %llu",
-                        (unsigned long long)length, (unsigned long long)at, rank, (unsigned long long)m->size);
+    while (there.left > 0) {
+        if (!piece_is_inside(h, m, &there) && h->config.dynamic)
+            return TB_AGAIN; /* the target may know more */
+        if (!piece_is_inside(h, m, &there))
+            return tb_error(TB_ERR_ARGUMENT,
+                            "%llu bytes from byte %llu on are not in the window of rank %u, which has %llu",
+                            (unsigned long long)there.length, (unsigned long long)(uintptr_t)there.base, rank,
+                            (unsigned long long)m->size);
+        tb_spans_skip(&there, there.length);
+    }
     return TB_OK;
 }
 
-/* The kernel may forbid one of the two; then the other is not tried again, either. */
-static int copied(struct member *m, int error)
-{
-    if (error != TB_ERR_FORBIDDEN)
-        return error;
-    m->copies = COPIES_NO;
-    return TB_AGAIN;
-}
-
-static int near_write(void *context, uint32_t rank, uint64_t at, struct tb_spans *from, uint64_t length)
+/* Memory that is mapped here is found by `map`, so this is for what is not; but it works for both. */
+static int copy(void *context, uint32_t rank, enum tb_cross_memory_direction direction, struct tb_spans *there,
+                struct tb_spans *here, uint64_t length)
 {
     struct member *m;
-    int error = find_way(context, rank, at, length, &m);
+    TB_ASSERT(there->left == length);
+    int error = find_way(context, rank, *there, &m);
     if (error != TB_OK)
         return error;
-    if (m->memory == NULL) {
-        struct tb_spans before = *from;
-        error = copied(m, tb_cross_memory_write((pid_t)m->process, m->base + at, from, length));
-        if (error != TB_OK)
-            *from = before;
-        return error;
+    struct tb_spans before = *here;
+    if (m->memory == NULL)
+        error = tb_cross_memory_move(direction, (pid_t)m->process, m->base, there, here, length);
+    while (m->memory != NULL && there->left > 0) {
+        char *at = m->memory + (uintptr_t)there->base;
+        if (direction == TB_CROSS_MEMORY_READ)
+            tb_spans_scatter(here, at, there->length);
+        else
+            tb_spans_gather(here, at, there->length);
+        tb_spans_skip(there, there->length);
     }
-    tb_spans_gather(from, m->memory + at, length);
-    return TB_OK;
+    if (error != TB_OK)
+        *here = before;
+    if (error == TB_ERR_FORBIDDEN) { /* perhaps only one of the two; then the other is not tried again, either */
+        m->copies = COPIES_NO;
+        error = TB_AGAIN;
+    }
+    return error;
 }
 
-static int near_read(void *context, uint32_t rank, uint64_t at, struct tb_spans *into, uint64_t length)
+static int near_write(void *context, uint32_t rank, struct tb_spans *there, struct tb_spans *from, uint64_t length)
 {
-    struct member *m;
-    int error = find_way(context, rank, at, length, &m);
-    if (error != TB_OK)
-        return error;
-    if (m->memory == NULL) {
-        struct tb_spans before = *into;
-        error = copied(m, tb_cross_memory_read((pid_t)m->process, m->base + at, into, length));
-        if (error != TB_OK)
-            *into = before;
-        return error;
-    }
-    tb_spans_scatter(into, m->memory + at, length);
-    return TB_OK;
+    return copy(context, rank, TB_CROSS_MEMORY_WRITE, there, from, length);
+}
+
+static int near_read(void *context, uint32_t rank, struct tb_spans *there, struct tb_spans *into, uint64_t length)
+{
+    return copy(context, rank, TB_CROSS_MEMORY_READ, there, into, length);
 }
 
 static bool near_reaches(void *context, uint32_t rank)

@@ -262,6 +262,19 @@ static void where_all_must_share_it_is_an_error(void **state)
     by_all(be_misled_in_vain, (struct tb_window_host_config){.allocates = true, .whole = true});
 }
 
+/* Reads or writes one piece of a rank's memory. */
+static int read_piece(struct place *p, uint32_t rank, uint64_t at, struct tb_spans *into, uint64_t length)
+{
+    struct tb_spans there = tb_spans_of((void *)(uintptr_t)at, length);
+    return tb_window_host_near.read(p->host, rank, &there, into, length);
+}
+
+static int write_piece(struct place *p, uint32_t rank, uint64_t at, struct tb_spans *from, uint64_t length)
+{
+    struct tb_spans there = tb_spans_of((void *)(uintptr_t)at, length);
+    return tb_window_host_near.write(p->host, rank, &there, from, length);
+}
+
 /* ---- memory of the program's ------------------------------------------------------------------------------------- */
 
 /* Rank 1 is written to by all others, each has its own bytes there. */
@@ -275,19 +288,19 @@ static void copy_across(struct place *p)
         struct tb_spans from = tb_spans_of(mine, sizeof mine), into = tb_spans_of(back, sizeof back);
         memset(mine, (int)p->rank, sizeof mine);
         CHECK(near->map(p->host, 1, 0, 1) == NULL);
-        int error = near->write(p->host, 1, p->rank * 100, &from, sizeof mine);
+        int error = write_piece(p, 1, p->rank * 100, &from, sizeof mine);
         CHECK((error == TB_OK) == near->reaches(p->host, 1) && !near->reaches(p->host, 0));
         if (error == TB_AGAIN) { /* this machine forbids it, and always the same */
-            CHECK(from.left == sizeof mine && near->read(p->host, 1, 0, &into, 1) == TB_AGAIN);
+            CHECK(from.left == sizeof mine && read_piece(p, 1, 0, &into, 1) == TB_AGAIN);
         } else {
-            CHECK(error == TB_OK && near->read(p->host, 1, p->rank * 100, &into, sizeof back) == TB_OK);
+            CHECK(error == TB_OK && read_piece(p, 1, p->rank * 100, &into, sizeof back) == TB_OK);
             CHECK(memcmp(back, mine, sizeof back) == 0);
             into = tb_spans_of(back, sizeof back);
-            CHECK(near->read(p->host, 1, 901, &into, sizeof back) == TB_ERR_ARGUMENT && into.left == sizeof back);
-            CHECK(near->read(p->host, 1, UINT64_MAX - 10, &into, sizeof back) == TB_ERR_ARGUMENT);
+            CHECK(read_piece(p, 1, 901, &into, sizeof back) == TB_ERR_ARGUMENT && into.left == sizeof back);
+            CHECK(read_piece(p, 1, UINT64_MAX - 10, &into, sizeof back) == TB_ERR_ARGUMENT);
         }
         from = tb_spans_of(mine, sizeof mine);
-        CHECK(near->write(p->host, 0, 0, &from, sizeof mine) == TB_AGAIN);
+        CHECK(write_piece(p, 0, 0, &from, sizeof mine) == TB_AGAIN);
     }
     meet(p);
     for (uint32_t rank = 2; rank < RANKS && p->rank == 1 && own[rank * 100] != 0; rank++)
@@ -302,6 +315,47 @@ static void memory_of_the_program_is_copied_across(void **state)
     by_all(copy_across, (struct tb_window_host_config){.whole = true});
 }
 
+/* 100 pieces of 3 bytes there are 150 of 2 bytes here, more than one call of the kernel takes. */
+static void copy_pieces(struct place *p)
+{
+    const struct tb_window_near *near = &tb_window_host_near;
+    struct tb_type *threes, *twos;
+    unsigned char *own = calloc(1, 700), mine[600];
+    CHECK(own != NULL && tb_type_vector(100, 3, 7, &tb_type_byte, false, &threes) == TB_OK);
+    CHECK(tb_type_vector(150, 2, 4, &tb_type_byte, false, &twos) == TB_OK);
+    CHECK(go_in(p, own, 700) == TB_OK);
+    for (uint32_t i = 0; i < sizeof mine; i++)
+        mine[i] = (unsigned char)(i % 4 < 2 ? i / 4 * 2 + i % 4 : 255);
+    if (p->rank == 4 && near->reaches(p->host, 2)) {
+        struct tb_spans there, own_side;
+        tb_buffer_spans(&(struct tb_buffer){NULL, 1, threes}, 0, 300, &there);
+        tb_buffer_spans(&(struct tb_buffer){mine, 1, twos}, 0, 300, &own_side);
+        CHECK(near->write(p->host, 2, &there, &own_side, 300) == TB_OK && there.left == 0 && own_side.left == 0);
+        memset(mine, 0, sizeof mine);
+        tb_buffer_spans(&(struct tb_buffer){NULL, 1, threes}, 0, 300, &there);
+        tb_buffer_spans(&(struct tb_buffer){mine, 1, twos}, 0, 300, &own_side);
+        CHECK(near->read(p->host, 2, &there, &own_side, 300) == TB_OK);
+        for (uint32_t i = 0; i < sizeof mine; i++)
+            CHECK(mine[i] == (i % 4 < 2 ? (unsigned char)(i / 4 * 2 + i % 4) : 0));
+        /* Its last piece is outside: nothing is copied at all. */
+        tb_buffer_spans(&(struct tb_buffer){(void *)5, 1, threes}, 0, 300, &there);
+        tb_buffer_spans(&(struct tb_buffer){mine, 1, twos}, 0, 300, &own_side);
+        CHECK(near->write(p->host, 2, &there, &own_side, 300) == TB_ERR_ARGUMENT && own_side.left == 300);
+    }
+    meet(p);
+    for (uint32_t i = 0; i < 700 && p->rank == 2 && near->reaches(p->host, 4); i++)
+        CHECK(own[i] == (i % 7 < 3 ? (unsigned char)(i / 7 * 3 + i % 7) : 0));
+    go_out(p);
+    tb_type_release(threes);
+    tb_type_release(twos);
+    free(own);
+}
+
+static void pieces_are_copied_together(void **state)
+{
+    by_all(copy_pieces, (struct tb_window_host_config){.whole = true});
+}
+
 /* Of a dynamic window what the rank has attached can be copied, by its address, and nothing else. */
 static void copy_attached(struct place *p)
 {
@@ -312,19 +366,19 @@ static void copy_attached(struct place *p)
     struct tb_spans into = tb_spans_of(&got, sizeof got);
     CHECK(go_in(p, NULL, 0) == TB_OK);
     CHECK(near->map(p->host, other, at, 8) == NULL && near->map(p->host, p->rank, at, 8) == NULL);
-    CHECK(near->read(p->host, other, at, &into, 8) == TB_AGAIN);
+    CHECK(read_piece(p, other, at, &into, 8) == TB_AGAIN);
     own[0] = p->rank;
     meet(p);
     near->attach(p->host, at, at + 8);
     meet(p);
-    int error = near->read(p->host, other, at, &into, 8);
+    int error = read_piece(p, other, at, &into, 8);
     CHECK(error == TB_AGAIN || (error == TB_OK && got == other)); /* the machine may forbid it */
     into = tb_spans_of(&got, sizeof got);
-    CHECK(near->read(p->host, other, at + 1, &into, 8) == TB_AGAIN);
+    CHECK(read_piece(p, other, at + 1, &into, 8) == TB_AGAIN);
     meet(p);
     near->detach(p->host, at);
     meet(p);
-    CHECK(near->read(p->host, other, at, &into, 8) == TB_AGAIN);
+    CHECK(read_piece(p, other, at, &into, 8) == TB_AGAIN);
     go_out(p);
 }
 
@@ -419,6 +473,7 @@ int main(void)
         cmocka_unit_test(one_that_cannot_share_has_memory_of_its_own),
         cmocka_unit_test(where_all_must_share_it_is_an_error),
         cmocka_unit_test(memory_of_the_program_is_copied_across),
+        cmocka_unit_test(pieces_are_copied_together),
         cmocka_unit_test(attached_memory_is_copied_across),
         cmocka_unit_test(who_combines_keeps_others_out),
         cmocka_unit_test(who_locks_keeps_others_out),

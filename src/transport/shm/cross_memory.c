@@ -5,13 +5,12 @@
 
 #include "transport/shm/shm_param.h"
 
-#define PIECES 64 /* spans that one call is given */
+#define PIECES 64         /* of each side, that one call is given */
+#define MOST   (1u << 30) /* bytes that one call copies: the kernel cuts what is longer than twice that */
 
-enum direction { READ, WRITE };
-
-static int cross_memory_explain(enum direction direction, pid_t pid, uint64_t address)
+static int cross_memory_explain(enum tb_cross_memory_direction direction, pid_t pid, uint64_t address)
 {
-    const char *verb = direction == READ ? "read" : "write to";
+    const char *verb = direction == TB_CROSS_MEMORY_READ ? "read" : "write to";
     switch (errno) {
     case ESRCH:
         return tb_error(TB_ERR_PEER, "cannot %s the memory of process %ld: there is no such process", verb, (long)pid);
@@ -23,60 +22,59 @@ static int cross_memory_explain(enum direction direction, pid_t pid, uint64_t ad
     }
 }
 
-/* Takes the next pieces of the spans, at most `length` bytes; returns the bytes. */
-static uint64_t cross_memory_collect(struct tb_spans *into, uint64_t length, struct iovec *pieces, int *count)
+/* Takes the next pieces of the spans, seen from `base`, at most `length` bytes; returns the bytes. */
+static uint64_t cross_memory_collect(struct tb_spans *spans, uint64_t base, uint64_t length, struct iovec *pieces,
+                                     unsigned long *count)
 {
     uint64_t bytes = 0;
     *count = 0;
     while (bytes < length && *count < PIECES) {
-        size_t n = into->length < length - bytes ? into->length : length - bytes;
-        pieces[(*count)++] = (struct iovec){.iov_base = into->base, .iov_len = n};
+        size_t n = spans->length < length - bytes ? spans->length : length - bytes;
+        pieces[(*count)++] = (struct iovec){.iov_base = (void *)(base + (uintptr_t)spans->base), .iov_len = n};
         bytes += n;
-        tb_spans_skip(into, n);
+        tb_spans_skip(spans, n);
     }
     return bytes;
 }
 
-static int cross_memory_copy(enum direction direction, pid_t pid, uint64_t address, struct tb_spans *spans,
-                             uint64_t length)
+/* The next pieces of both sides, which are of as many bytes; returns those. */
+static uint64_t cross_memory_pair(uint64_t base, struct tb_spans *there, struct tb_spans *here, uint64_t length,
+                                  struct iovec *far, unsigned long *far_count, struct iovec *near,
+                                  unsigned long *near_count)
 {
-    TB_ASSERT(length <= spans->left);
+    struct tb_spans ahead = *there;
+    uint64_t most = cross_memory_collect(&ahead, base, length < MOST ? length : MOST, far, far_count);
+    uint64_t bytes = cross_memory_collect(here, 0, most, near, near_count);
+    if (bytes == most)
+        *there = ahead;
+    else
+        cross_memory_collect(there, base, bytes, far, far_count);
+    return bytes;
+}
+
+int tb_cross_memory_move(enum tb_cross_memory_direction direction, pid_t pid, uint64_t base, struct tb_spans *there,
+                         struct tb_spans *here, uint64_t length)
+{
+    TB_ASSERT(length <= there->left && length <= here->left);
     while (length > 0) {
-        struct iovec pieces[PIECES];
-        int count, first = 0;
-        uint64_t bytes = cross_memory_collect(spans, length, pieces, &count);
+        struct iovec far[PIECES], near[PIECES];
+        unsigned long far_count, near_count;
+        uint64_t bytes = cross_memory_pair(base, there, here, length, far, &far_count, near, &near_count);
+        ssize_t moved = direction == TB_CROSS_MEMORY_READ ? process_vm_readv(pid, near, near_count, far, far_count, 0)
+                                                          : process_vm_writev(pid, near, near_count, far, far_count, 0);
+        if (moved >= 0 && (uint64_t)moved < bytes)
+            errno = EFAULT; /* it came to where nothing is mapped */
+        if (moved < 0 || (uint64_t)moved < bytes)
+            return cross_memory_explain(direction, pid, (uintptr_t)far[0].iov_base);
         length -= bytes;
-        while (bytes > 0) {
-            struct iovec there = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
-            unsigned long left = (unsigned long)(count - first);
-            ssize_t moved = direction == READ ? process_vm_readv(pid, &pieces[first], left, &there, 1, 0)
-                                              : process_vm_writev(pid, &pieces[first], left, &there, 1, 0);
-            if (moved < 0)
-                return cross_memory_explain(direction, pid, address);
-            if (moved == 0)
-                return tb_error(TB_ERR_ARGUMENT, "no byte was copied from or to the memory of process %ld at 0x%llx",
-                                (long)pid, (unsigned long long)address);
-            address += (uint64_t)moved;
-            bytes -= (uint64_t)moved;
-            while (first < count && (size_t)moved >= pieces[first].iov_len)
-                moved -= (ssize_t)pieces[first++].iov_len;
-            if (moved > 0 && first < count) {
-                pieces[first].iov_base = (char *)pieces[first].iov_base + moved;
-                pieces[first].iov_len -= (size_t)moved;
-            }
-        }
     }
     return TB_OK;
 }
 
 int tb_cross_memory_read(pid_t pid, uint64_t address, struct tb_spans *into, uint64_t length)
 {
-    return cross_memory_copy(READ, pid, address, into, length);
-}
-
-int tb_cross_memory_write(pid_t pid, uint64_t address, struct tb_spans *from, uint64_t length)
-{
-    return cross_memory_copy(WRITE, pid, address, from, length);
+    struct tb_spans there = tb_spans_of(NULL, length);
+    return tb_cross_memory_move(TB_CROSS_MEMORY_READ, pid, address, &there, into, length);
 }
 
 bool tb_cross_memory_is_allowed(void)

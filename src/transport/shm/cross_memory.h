@@ -12,8 +12,12 @@
  * TB_ERR_FORBIDDEN: the machine does not allow it. TB_ERR_PEER: there is no such process. TB_ERR_ARGUMENT: there is no
  * memory at that address. */
 int tb_cross_memory_read(pid_t pid, uint64_t address, struct tb_spans *into, uint64_t length);
-/* The same in the other direction. */
-int tb_cross_memory_write(pid_t pid, uint64_t address, struct tb_spans *from, uint64_t length);
+
+/* The same between pieces on both sides, in either direction: `there` are addresses in that process, seen from `base`.
+ */
+enum tb_cross_memory_direction { TB_CROSS_MEMORY_READ, TB_CROSS_MEMORY_WRITE };
+int tb_cross_memory_move(enum tb_cross_memory_direction direction, pid_t pid, uint64_t base, struct tb_spans *there,
+                         struct tb_spans *here, uint64_t length);
 
 /* Whether the parameter `cross_memory` allows it. */
 bool tb_cross_memory_is_allowed(void);
