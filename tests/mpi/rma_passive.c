@@ -1,0 +1,112 @@
+/* Passive targets: a rank that computes and calls nothing is read, written and added to, and its locks are granted.
+ * Each rank is that target once; it sees in its own memory that all others have been there, or would look in vain. */
+#include "rma.h"
+
+#define PATIENT 15.0 /* seconds */
+#define BYTES   (64 * 4096)
+#define WORDS   1000
+
+/* Waits, without MPI, until `count` others have come. Peers do not promise that. */
+static bool visited(const volatile int64_t *counter, int64_t count)
+{
+    double end = test_now() + PATIENT;
+    int flag;
+    while (*counter < count && test_now() < end) {
+        if (test_peer())
+            MPI_Iprobe(MPI_ANY_SOURCE, 5000, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        else
+            test_sleep(0.0002);
+    }
+    return *counter == count;
+}
+
+/* Everything that another rank can do to the target: the last thing is to count. */
+static void visit(struct rma_window *w, int target, int64_t *words)
+{
+    int64_t one = 1, seen = -1, compare = -1, own = w->rank, *back = test_memory(WORDS * 8);
+    MPI_Aint mine = rma_at(w, target, 4096 + 8 * WORDS * w->rank);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, w->win);
+    MPI_Get(&seen, 1, MPI_INT64_T, target, rma_at(w, target, 8), 1, MPI_INT64_T, w->win);
+    MPI_Win_unlock(target, w->win);
+    CHECK_EQUAL(seen, 7 + target);
+    MPI_Win_lock(MPI_LOCK_SHARED, target, 0, w->win);
+    MPI_Put(words, WORDS, MPI_INT64_T, target, mine, WORDS, MPI_INT64_T, w->win);
+    MPI_Win_flush(target, w->win);
+    MPI_Get_accumulate(words, WORDS, MPI_INT64_T, back, WORDS, MPI_INT64_T, target, mine, WORDS, MPI_INT64_T, MPI_SUM,
+                       w->win);
+    MPI_Compare_and_swap(&own, &compare, &seen, MPI_INT64_T, target, rma_at(w, target, 16), w->win);
+    MPI_Win_unlock(target, w->win);
+    CHECK(memcmp(back, words, WORDS * 8) == 0, "other words came back");
+    CHECK(seen >= -1 && seen < w->size && seen != target, "swapped for %lld", (long long)seen);
+    MPI_Win_lock_all(0, w->win);
+    MPI_Accumulate(&one, 1, MPI_INT64_T, target, rma_at(w, target, 0), 1, MPI_INT64_T, MPI_SUM, w->win);
+    MPI_Win_unlock_all(w->win);
+    free(back);
+}
+
+static void computing(struct rma_window *w)
+{
+    int64_t *cells = (int64_t *)w->base, words[WORDS];
+    for (int i = 0; i < WORDS; i++)
+        words[i] = w->rank * 10000 + i;
+    for (int target = 0; target < w->size; target++) {
+        cells[0] = 0;
+        cells[1] = 7 + w->rank;
+        cells[2] = -1;
+        MPI_Barrier(w->comm);
+        if (w->rank != target) {
+            visit(w, target, words);
+        } else {
+            CHECK(visited(&cells[0], w->size - 1), "%lld of %d came while this rank computed", (long long)cells[0],
+                  w->size - 1);
+        }
+        MPI_Barrier(w->comm);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, w->rank, 0, w->win);
+        for (int rank = 0; target == w->rank && rank < w->size; rank++)
+            for (int i = 0; rank != target && i < WORDS; i++)
+                if (!CHECK_EQUAL(cells[512 + WORDS * rank + i], 2 * (rank * 10000 + i)))
+                    break;
+        MPI_Win_unlock(w->rank, w->win);
+        MPI_Barrier(w->comm);
+    }
+}
+
+/* Those who wait for a lock get it when it is given back, though its target computes. */
+static void granted(struct rma_window *w)
+{
+    int64_t *cells = (int64_t *)w->base, one = 1, seen = -1;
+    if (w->size < 3)
+        return;
+    cells[0] = cells[1] = 0;
+    MPI_Barrier(w->comm);
+    if (w->rank == 0) {
+        CHECK(visited(&cells[1], w->size - 1), "%lld of %d had the lock", (long long)cells[1], w->size - 1);
+    } else {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, w->win);
+        MPI_Get(&seen, 1, MPI_INT64_T, 0, rma_at(w, 0, 0), 1, MPI_INT64_T, w->win);
+        MPI_Win_flush(0, w->win);
+        CHECK_EQUAL(seen, 0); /* nobody else has it */
+        MPI_Put(&one, 1, MPI_INT64_T, 0, rma_at(w, 0, 0), 1, MPI_INT64_T, w->win);
+        MPI_Win_flush(0, w->win);
+        test_sleep(0.005);
+        MPI_Put(&(int64_t){0}, 1, MPI_INT64_T, 0, rma_at(w, 0, 0), 1, MPI_INT64_T, w->win);
+        MPI_Win_unlock(0, w->win);
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, w->win);
+        MPI_Accumulate(&one, 1, MPI_INT64_T, 0, rma_at(w, 0, 8), 1, MPI_INT64_T, MPI_SUM, w->win);
+        MPI_Win_unlock(0, w->win);
+    }
+    MPI_Barrier(w->comm);
+}
+
+int main(int argc, char **argv)
+{
+    test_begin(&argc, &argv);
+    for (int flavor = 0; flavor < RMA_FLAVORS; flavor++) {
+        struct rma_window w;
+        rma_open(&w, (enum rma_flavor)flavor, BYTES, 8);
+        computing(&w);
+        granted(&w);
+        rma_close(&w);
+    }
+    return test_end();
+}
