@@ -227,7 +227,7 @@ static bool unlock_ready(void *context)
         r->asked = r->sent;
         tb_window_tell(r, TB_KIND_UNLOCK, 0, r->sent);
     }
-    return r->confirmed >= r->sent || rank_is_gone(r);
+    return rank_is_done(r); /* also of what an epoch of another kind has left unasked */
 }
 
 int tb_window_unlock(struct tb_window *window, uint32_t rank, const char *call)
