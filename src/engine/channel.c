@@ -236,13 +236,15 @@ static void channel_narrow(struct tb_channel *c, const struct tb_channel_config 
 
 /* A channel may be made when one of its processes is gone already: what it has given for that before it went was
  * enough. */
-static void channel_miss(const struct tb_channel *c)
+static void channel_miss(struct tb_channel *c)
 {
     const struct tb_peers *peers = &c->engine->peers;
-    for (uint32_t rank = 0; rank < c->size && c->driven && peers->lost > 0; rank++) {
+    for (uint32_t rank = 0; rank < c->size && peers->lost > 0; rank++) {
         const struct tb_peer *p = peers->by_index[tb_channel_proc(c, rank)];
-        if (p != NULL && p->error != TB_OK && p->error != TB_ERR_CLOSED && tb_list_empty(&p->on_dying))
+        if (p != NULL && p->error != TB_OK && p->error != TB_ERR_CLOSED && tb_list_empty(&p->on_dying)) {
+            c->lost = p;
             tb_driven_lose(c->drivers, p);
+        }
     }
 }
 
@@ -426,13 +428,20 @@ void tb_channels_lose(struct tb_peer *peer)
 {
     const struct tb_contexts *all = &peer->engine->contexts;
     for (struct tb_context *c = tb_contexts_first(all); c != NULL; c = tb_contexts_next(all, c))
-        if (c->channel != NULL && c->channel->collective == c && c->channel->driven &&
-            channel_has(c->channel, peer->proc.index)) {
+        if (c->channel != NULL && c->channel->collective == c && channel_has(c->channel, peer->proc.index)) {
             const struct tb_kept *k;
+            c->channel->lost = peer;
             tb_driven_lose(c->channel->drivers, peer);
             TB_LIST_EACH (k, &c->channel->kept, const struct tb_kept, in_channel)
                 tb_driven_lose(k->drivers, peer);
         }
+}
+
+int tb_channel_mourn(const struct tb_channel *channel)
+{
+    const struct tb_peer *p = channel->lost;
+    return tb_error(tb_peer_error(p), "process %u of the job, a rank of this communicator, is lost: %s", p->proc.index,
+                    p->story != NULL ? p->story : "it is gone");
 }
 
 /* ---- giving collectives up --------------------------------------------------------------------------------------- */

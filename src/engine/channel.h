@@ -23,7 +23,8 @@ struct tb_channel {
     bool common;         /* ranks of a host share memory, on each host */
     bool driven;         /* there is a driver of composite steps, for all ranks that need one: */
     struct tb_driven drivers[TB_DRIVERS_LIMIT], proposed[TB_DRIVERS_LIMIT];
-    struct tb_list kept; /* struct tb_kept: of collectives that have drivers of their own */
+    struct tb_list kept;        /* struct tb_kept: of collectives that have drivers of their own */
+    const struct tb_peer *lost; /* one of its processes that is gone, and not in good order; NULL: none is */
 };
 
 static inline uint32_t tb_channel_proc(const struct tb_channel *c, uint32_t rank)
@@ -33,7 +34,9 @@ static inline uint32_t tb_channel_proc(const struct tb_channel *c, uint32_t rank
 
 void tb_channel_drop(struct tb_channel *channel); /* one user less */
 void tb_channels_close(struct tb_engine *e);      /* and all contexts */
-void tb_channels_lose(struct tb_peer *peer);      /* drivers learn that it is gone */
+/* It is gone: channels note it, and drivers learn of it. */
+void tb_channels_lose(struct tb_peer *peer);
+int tb_channel_mourn(const struct tb_channel *channel); /* tells the story of what is lost; the error */
 
 /* What drivers have for a collective, and the driver of a composite step of it, or NULL. */
 static inline const struct tb_driven *tb_channel_drivers(const struct tb_channel *c, const struct tb_binding *b)

@@ -185,6 +185,7 @@ int tb_peers_bury(struct tb_peers *peers)
         if (p->error != TB_ERR_CLOSED) { /* who leaves in good order says so on its boards */
             peers->lost++;
             tb_channels_lose(p);
+            tb_runs_mourn(&p->engine->runs);
         }
         tb_driving_miss(&p->engine->driving, p);
         /* Whoever is told of the end of a request may use its buffer. */

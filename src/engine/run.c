@@ -507,6 +507,15 @@ static void run_reserve(struct tb_run *run, struct tb_channel *channel)
     tb_driven_reserve(run->drivers, run->reserved, run->binding.numbers[0], places, used);
 }
 
+/* That of its channels which has lost a process; NULL: none has. */
+static const struct tb_channel *bereft_channel(const struct tb_run *run)
+{
+    const struct tb_channel *channel = run->request->channel, *local = run->binding.local;
+    if (TB_UNLIKELY(channel->lost != NULL))
+        return channel;
+    return TB_UNLIKELY(local != NULL && local->lost != NULL) ? local : NULL;
+}
+
 void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_request *request,
                   const struct tb_program *program, const struct tb_binding *binding)
 {
@@ -544,6 +553,9 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
         f = tb_failure_at_start(channel->collective, tb_failure_name(&run->binding));
     if (TB_UNLIKELY(f != NULL))
         run_follow(run, f);
+    const struct tb_channel *bereft = bereft_channel(run);
+    if (TB_UNLIKELY(bereft != NULL))
+        run_fail(run, tb_channel_mourn(bereft));
     int error = run_take_sizes(run);
     if (error == TB_OK && !program->binds)
         error = tb_binding_take_work(&run->binding, program, &channel->engine->runs.cache, run->small, run->small_bytes,
@@ -563,6 +575,22 @@ void tb_runs_give_up(struct tb_runs *runs, const struct tb_context *c, const str
             if (run->contexts[0] == c && run->error == TB_OK &&
                 tb_failure_concerns(f, tb_failure_name(&run->binding))) {
                 run_follow(run, f);
+                run_proceed(run);
+                found = true;
+                break;
+            }
+    } while (found);
+}
+
+void tb_runs_mourn(struct tb_runs *runs)
+{
+    struct tb_run *run;
+    bool found;
+    do { /* as above */
+        found = false;
+        TB_LIST_EACH (run, &runs->all, struct tb_run, in_all)
+            if (run->error == TB_OK && bereft_channel(run) != NULL) {
+                run_fail(run, tb_channel_mourn(bereft_channel(run)));
                 run_proceed(run);
                 found = true;
                 break;

@@ -81,6 +81,9 @@ void tb_run_start(struct tb_run *run, struct tb_channel *channel, struct tb_requ
                   const struct tb_program *program, const struct tb_binding *binding);
 /* Another rank has given up a collective of this context. */
 void tb_runs_give_up(struct tb_runs *runs, const struct tb_context *c, const struct tb_failure *f);
+/* A process is gone: collectives of its channels, which have noted that, cannot come to their ends on all ranks, and do
+ * so on none that has not finished. */
+void tb_runs_mourn(struct tb_runs *runs);
 /* What a program that is one composite step, and has no run, waits for (program.c). */
 void tb_alone_describe(const struct tb_request *request, struct tb_wait *wait);
 /* A thread of the program goes on with those that were put off. */

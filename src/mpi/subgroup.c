@@ -1,6 +1,7 @@
 /* Communicators from groups (MPI-5.0, 7.4.2). */
 #include "mpi/subgroup.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,24 @@ static int subgroup_settle(struct tb_comm *parent, const struct tb_members *memb
     return error == TB_OK ? tb_comm_agree(made, consent.all) : error;
 }
 
+static bool is_loss(int error)
+{
+    return error == TB_ERR_PEER || error == TB_ERR_CLOSED;
+}
+
+/* A process was lost over it, so that some may know nothing of that yet and have gone on to settle. */
+static void subgroup_refuse(struct tb_comm *parent, int error, const struct tb_members *members, uint64_t match,
+                            const struct tb_comm *made)
+{
+    struct tb_consent refusal = {.error = error, .proc = tb_self.job.self.index};
+    char story[512];
+    if (made == NULL || !made->spans)
+        return;
+    snprintf(story, sizeof story, "%s", tb_error_story());
+    tb_agree_within(parent, members, match, &refusal);
+    tb_error(error, "%s", story);
+}
+
 int tb_subgroup_make(struct tb_comm *parent, int error, const struct tb_members *members, uint64_t match,
                      struct tb_comm **made)
 {
@@ -79,6 +98,8 @@ int tb_subgroup_make(struct tb_comm *parent, int error, const struct tb_members 
     consent.error = error;
     error = tb_agree_within(parent, members, match, &consent);
     if (error < 0) {
+        if (is_loss(error) || is_loss(consent.error))
+            subgroup_refuse(parent, error, members, match, *made);
         tb_context_put_back(taken);
         return tb_comm_given(error, made);
     }
