@@ -385,7 +385,7 @@ static void added(void)
 /* Numbers that no call has returned have the class MPI_ERR_UNKNOWN, and a text. */
 static void foreign(void)
 {
-    static const int codes[] = {INT_MAX, INT_MAX - 128, 1 << 30 | 200, MPI_ERR_LASTCODE + 9000, -1, INT_MIN};
+    static const int codes[] = {INT_MAX, INT_MAX - 128, 1 << 30 | 250, MPI_ERR_LASTCODE + 9000, -1, INT_MIN};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0] && !test_peer(); i++) {
         char text[MPI_MAX_ERROR_STRING] = "";
         int class = -1, length = -1;
