@@ -21,7 +21,9 @@ struct spawned_world {
     uint32_t asker, number; /* who wants it */
     uint32_t first, size;
     uint32_t joined, ended; /* of its processes; those that were never started count as ended */
-    bool *untold;           /* by host: its agent has not said that it knows of it */
+    struct tb_ended *early; /* ends in good order of which was heard before all that had joined were heard of */
+    uint32_t early_count;
+    bool *untold; /* by host: its agent has not said that it knows of it */
     uint32_t untold_count;
     struct tb_rank_range *ranges;
     uint32_t range_count;
@@ -49,6 +51,7 @@ static struct spawned_world *world_of(const struct tb_spawns *spawns, uint32_t r
 static void world_free(struct spawned_world *world)
 {
     tb_list_remove(&world->node);
+    free(world->early);
     free(world->untold);
     free(world->ranges);
     free(world->bytes);
@@ -75,6 +78,8 @@ static void succeed(struct tb_spawns *spawns, struct spawned_world *world)
     tb_spawn_answer_put(&w, world->first, world->size);
     world->phase = RUNNING;
     int rc = tb_rank_ends_grow(spawns->ends, world->first, world->size);
+    for (uint32_t i = 0; i < world->early_count && rc == TB_OK; i++)
+        tb_rank_ends_add(spawns->ends, &world->early[i]);
     answer(spawns, world->asker, world->number, rc, rc == TB_OK ? "" : tb_error_story(), &w);
     tb_writer_close(&w);
 }
@@ -329,8 +334,10 @@ static void take_joined(struct tb_spawns *spawns, struct tb_reader *r)
 {
     uint32_t rank = tb_get_u32(r);
     struct spawned_world *world = r->error == TB_OK ? world_of(spawns, rank) : NULL;
-    if (world != NULL && world->phase == STARTING && ++world->joined == world->size)
-        succeed(spawns, world);
+    if (world == NULL || world->phase != STARTING || ++world->joined < world->size)
+        return;
+    succeed(spawns, world);
+    check_over(world);
 }
 
 static void take_failed(struct tb_spawns *spawns, struct tb_host_agent *agent, struct tb_reader *r)
@@ -377,6 +384,21 @@ static void explain_end(struct tb_spawns *spawns, struct spawned_world *world, c
          ended->rank - world->first, host, ended->pid, how, world->size);
 }
 
+/* One that had joined, and is over, harms nobody: that others have joined before, which it may have waited for, comes
+ * by the streams of other agents. */
+static bool keep_early(struct spawned_world *world, const struct tb_ended *ended)
+{
+    const uint32_t both = TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED;
+    struct tb_ended *grown = NULL;
+    if ((ended->flags & both) == both)
+        grown = reallocarray(world->early, world->early_count + 1u, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    world->early = grown;
+    grown[world->early_count++] = *ended;
+    return true;
+}
+
 bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct spawned_world *world = world_of(spawns, ended->rank);
@@ -389,7 +411,8 @@ bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent,
         return !running;
     if (!running)
         agent->ended++;
-    explain_end(spawns, world, ended);
+    if (world->phase != STARTING || !keep_early(world, ended))
+        explain_end(spawns, world, ended);
     world->ended++;
     check_over(world);
     return !running;

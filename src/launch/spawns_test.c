@@ -207,6 +207,28 @@ static void one_that_ends_before_fails_all(void **state)
     unmake(&w);
 }
 
+static void one_that_is_done_before_others_were_heard_of(void **state)
+{
+    struct world w;
+    size_t length;
+    struct tb_ended ended = {.rank = RANKS + 2, .pid = 9, .flags = TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED};
+    make(&w);
+    begin(&w);
+    tell_number(&w, 1, TB_CONTROL_JOINED, RANKS + 2);
+    ended.status = 3 << 8; /* an exit code after MPI_Finalize harms nobody, and is the job's in the end */
+    assert_true(tb_spawns_take_ended(&w.spawns, &w.agents.all[1], &ended));
+    assert_int_equal(hear(&w, 0), 0);
+    tell_number(&w, 0, TB_CONTROL_JOINED, RANKS);
+    assert_int_equal(w.verdicts, 0);
+    tell_number(&w, 0, TB_CONTROL_JOINED, RANKS + 1);
+    answered(&w, 0, 9, TB_OK, &length);
+    assert_int_equal(w.verdicts, 1);
+    assert_false(tb_rank_ends_add(&w.ends, &ended)); /* that was told */
+    end_of(&w, RANKS, 0, false);
+    end_of(&w, RANKS + 1, 0, false);
+    unmake(&w);
+}
+
 static void one_that_cannot_be_started(void **state)
 {
     struct world w;
@@ -328,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_join),
         cmocka_unit_test(one_that_ends_before_fails_all),
+        cmocka_unit_test(one_that_is_done_before_others_were_heard_of),
         cmocka_unit_test(one_that_cannot_be_started),
         cmocka_unit_test(hosts_that_are_named),
         cmocka_unit_test(two_meet_at_a_port),

@@ -117,8 +117,8 @@ int tb_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer
     return code;
 }
 
-/* The process that leads the remote group; a code that is not raised. */
-static int check_remote_group(const char *call, MPI_Group group, int leader, uint32_t *process)
+/* The rank, of all that were started with this process, that leads the remote group; a code that is not raised. */
+static int check_remote_group(const char *call, MPI_Group group, int leader, uint32_t *rank)
 {
     const struct tb_group *g = tb_group_find(group);
     if (g == NULL)
@@ -126,9 +126,15 @@ static int check_remote_group(const char *call, MPI_Group group, int leader, uin
     if ((uint32_t)leader >= g->size)
         return tb_error_code(MPI_ERR_RANK, call,
                              "argument 4 (remote_leader): rank %d is not in the group, which has %u", leader, g->size);
-    *process = g->procs[leader];
-    if (*process == tb_self.job.self.index)
+    uint32_t process = g->procs[leader];
+    if (process == tb_self.job.self.index)
         return tb_error_code(MPI_ERR_RANK, call, "argument 4 (remote_leader): rank %d is this process itself", leader);
+    if (!tb_job_in_world(&tb_self.job, process))
+        return tb_error_code(MPI_ERR_GROUP, call,
+                             "argument 3 (remote_group): its leader, process %u of the job, was not started with this "
+                             "one, and only a communicator or a port leads there",
+                             process);
+    *rank = process - tb_self.job.first;
     return MPI_SUCCESS;
 }
 

@@ -272,6 +272,13 @@ int tb_subgroup_from_group(const struct tb_creation *creation, MPI_Group group, 
     if (mine == g->size)
         return tb_raise_creation(
             creation, tb_error_code(MPI_ERR_GROUP, call, "argument 1 (%s): this process is not in the group", name));
+    for (uint32_t i = 0; i < g->size; i++)
+        if (!tb_job_in_world(&tb_self.job, g->procs[i]))
+            return tb_raise_creation(creation,
+                                     tb_error_code(MPI_ERR_GROUP, call,
+                                                   "argument 1 (%s): process %u of the job was not started with this "
+                                                   "one, and only a communicator or a port leads there",
+                                                   name, g->procs[i]));
     int error = subgroup_of_group(tb_self.everyone, g, mine, match, made);
     if (error < 0)
         return tb_raise_creation(creation, tb_error_code_below(error, call));

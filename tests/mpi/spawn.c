@@ -37,6 +37,39 @@ static void exchange_all(MPI_Comm inter, int mine, int theirs, int seed)
     }
 }
 
+/* Communicators from groups: of one world they can be made, of two worlds that is refused. */
+static void from_groups(MPI_Comm merged)
+{
+    MPI_Group group, theirs;
+    MPI_Comm made = MPI_COMM_NULL;
+    int size, half = test_rank % 2;
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Comm_create_from_group(group, "spawn", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made);
+    MPI_Comm_size(made, &size);
+    CHECK_EQUAL(size, test_size);
+    MPI_Barrier(made);
+    MPI_Comm_free(&made);
+    MPI_Group_free(&group);
+    if (test_size > 1) {
+        int ranges[2][3] = {{0, test_size - 1, 2}, {1, test_size - 1, 2}};
+        MPI_Group all;
+        MPI_Comm_group(MPI_COMM_WORLD, &all);
+        MPI_Group_range_incl(all, 1, &ranges[half], &group);
+        MPI_Group_range_incl(all, 1, &ranges[!half], &theirs);
+        MPI_Intercomm_create_from_groups(group, 0, theirs, 0, "halves", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made);
+        MPI_Barrier(made);
+        MPI_Comm_free(&made);
+        MPI_Group_free(&group);
+        MPI_Group_free(&theirs);
+        MPI_Group_free(&all);
+    }
+    if (test_peer())
+        return;
+    MPI_Comm_group(merged, &group);
+    CHECK_CLASS(MPI_Comm_create_from_group(group, "both", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made), MPI_ERR_GROUP);
+    MPI_Group_free(&group);
+}
+
 /* Collectives between the two groups, and among all of them. */
 static void meet(MPI_Comm inter, bool child)
 {
@@ -78,6 +111,7 @@ static void meet(MPI_Comm inter, bool child)
     MPI_Comm_split_type(merged, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &copy);
     MPI_Barrier(copy);
     MPI_Comm_free(&copy);
+    from_groups(merged);
     MPI_Comm_free(&merged);
 }
 
