@@ -307,7 +307,8 @@ static struct member *member_of(const struct tb_window_host *h, uint32_t rank)
 void *tb_window_host_memory(const struct tb_window_host *host, uint32_t rank)
 {
     const struct member *m = member_of(host, rank);
-    return m != NULL ? m->memory : NULL;
+    bool none = m == NULL || (m->size == 0 && host->config.allocates && !host->config.contiguous);
+    return none ? NULL : m->memory;
 }
 
 static bool is_inside(const struct member *m, uint64_t at, uint64_t length)

@@ -60,7 +60,8 @@ int tb_window_host_enter(struct tb_window_host *host, const struct tb_window_off
 void tb_window_host_settle(struct tb_window_host *host);
 void tb_window_host_close(struct tb_window_host *host); /* NULL: does nothing */
 
-/* Where the memory of a rank is in this process; NULL: nowhere. That of this rank is always there. */
+/* Where the memory of a rank is in this process; NULL: nowhere. That of this rank is always there. No bytes are
+ * nowhere, unless they stand between others. */
 void *tb_window_host_memory(const struct tb_window_host *host, uint32_t rank);
 
 /* Its functions, for which the struct is the context. */

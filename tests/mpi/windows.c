@@ -236,6 +236,7 @@ static void shared(bool noncontiguous)
     check_facts(win, base, shared_bytes(rank), 1 + rank, MPI_WIN_FLAVOR_SHARED);
     check_hint(win, "alloc_shared_noncontig", noncontiguous ? "true" : "false");
     CHECK(!(noncontiguous || rank == 0) || (uintptr_t)base % 65536 == 0, "%p", (void *)base);
+    CHECK(!noncontiguous || (base == NULL) == (shared_bytes(rank) == 0), "%p", (void *)base);
     for (MPI_Aint i = 0; i < shared_bytes(rank); i++)
         CHECK(base[i] == 0, "byte %lld is not 0", (long long)i);
     MPI_Barrier(host);
