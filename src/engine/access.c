@@ -428,23 +428,55 @@ static struct tb_access *access_find(struct tb_peer *p, uint64_t id)
     return core != NULL && core->peer == p ? TB_CONTAINER(core, struct tb_access, core) : NULL;
 }
 
+/* Whether it was asked for and has not come. */
+static bool is_wanted(const struct tb_access *a, const struct tb_message *m, size_t length)
+{
+    const struct tb_access_walk *k = &a->walk;
+    return length <= a->outstanding && m->offset <= k->sent && length <= k->sent - m->offset;
+}
+
+void *tb_access_place(struct tb_peer *p, const struct tb_message *m, size_t length)
+{
+    struct tb_access *a = access_find(p, m->match);
+    if (a == NULL || p->placing != NULL || !a->walk.result.type->dense || !is_wanted(a, m, length))
+        return NULL;
+    void *place = (char *)a->walk.result.base + m->offset;
+    p->placing = place;
+    p->placing_for = m->match;
+    return place;
+}
+
+/* It ends, unless they have sent something of it twice, and part of that is on its way into its memory: then they are
+ * given up, and it ends when that is forgotten. */
+static void access_finish(struct tb_access *a, int error)
+{
+    struct tb_peer *p = a->core.peer;
+    if (TB_UNLIKELY(p->placing != NULL && p->placing_for == a->core.message_id))
+        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u has sent data of a window twice", p->proc.index));
+    else
+        tb_request_finish(&a->core, error);
+}
+
 void tb_access_got(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
+    if (payload == p->placing)
+        p->placing = NULL;
     struct tb_access *a = access_find(p, m->match);
     if (a == NULL)
         return;
     struct tb_access_walk *k = &a->walk;
-    if (length > a->outstanding || m->offset > k->sent || length > k->sent - m->offset) {
+    if (!is_wanted(a, m, length)) {
         tb_peer_break(
             p, tb_error(TB_ERR_PROTOCOL, "process %u has sent data of a window that nobody asked for", p->proc.index));
         return;
     }
-    tb_part_scatter(&(struct tb_part){&k->result, 0, k->total}, m->offset, length, payload);
+    if (!k->result.type->dense || payload != (char *)k->result.base + m->offset)
+        tb_part_scatter(&(struct tb_part){&k->result, 0, k->total}, m->offset, length, payload);
     a->outstanding -= length;
     k->rank->wanted -= length;
     p->engine->waiting.events++;
     if (k->sent == k->total && a->outstanding == 0)
-        tb_request_finish(&a->core, TB_OK);
+        access_finish(a, TB_OK);
 }
 
 /* The rank of a process that does not know its own, since the window is gone there. */
@@ -465,7 +497,7 @@ void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void
         return;
     p->engine->waiting.events++;
     if (a != NULL)
-        tb_request_finish(&a->core, TB_ERR_ARGUMENT);
+        access_finish(a, TB_ERR_ARGUMENT);
     else
         rank_fail(r, NULL, TB_ERR_ARGUMENT);
     if (m->length != TB_REFUSAL_WINDOW)

@@ -50,8 +50,25 @@ static void refuse_range(struct tb_window_rank *r, const struct tb_message *m)
     count(r);
 }
 
+/* One frame of a peer at a time, as of receives; whoever closes the window or detaches its memory gives it up. */
+void *tb_serve_place(struct tb_peer *p, const struct tb_message *m, size_t length)
+{
+    struct tb_window *w = tb_windows_find(&p->engine->windows, m->context);
+    if (w == NULL || p->placing != NULL || m->length != length || m->source_rank >= w->channel->size ||
+        tb_channel_proc(w->channel, m->source_rank) != p->proc.index)
+        return NULL;
+    void *place = tb_window_memory(w, m->offset, length);
+    p->placing = place;
+    p->placing_for = 0; /* no receive */
+    if (place != NULL)
+        w->ranks[m->source_rank].peer = p;
+    return place;
+}
+
 void tb_serve_put(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length)
 {
+    if (payload == p->placing)
+        p->placing = NULL;
     struct tb_window_rank *r = rank_of(p, m);
     if (r == NULL) {
         if (p->error == TB_OK)
@@ -63,7 +80,8 @@ void tb_serve_put(struct tb_peer *p, const struct tb_message *m, const void *pay
         refuse_range(r, m);
         return;
     }
-    memcpy(at, payload, length);
+    if (at != payload)
+        memcpy(at, payload, length);
     count(r);
 }
 

@@ -9,6 +9,7 @@
 #include "wire/wire.h"
 
 void tb_serve_put(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
+void *tb_serve_place(struct tb_peer *p, const struct tb_message *m, size_t length); /* where a put goes */
 void tb_serve_runs(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
 /* FLUSH, LOCK, UNLOCK, COMPLETE; and to an origin APPLIED, LOCKED, POST. */
 void tb_serve_word(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);

@@ -65,6 +65,7 @@ void tb_accesses_release(struct tb_window_rank *r);
 void tb_access_answer(struct tb_peer *p, const struct tb_message *message, const void *data);
 
 /* Handlers of frames that answer an access. */
+void *tb_access_place(struct tb_peer *p, const struct tb_message *m, size_t length);
 void tb_access_got(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
 void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
 

@@ -136,6 +136,68 @@ static void a_window_that_is_gone_is_told(void **state)
     end();
 }
 
+/* Data that a transport is about to read into a window, or into the buffer of a get, is for that memory alone as long
+ * as it is one's. */
+static void nobody_writes_to_what_was_given_back(void **state)
+{
+    static char bytes[100];
+    begin_heard();
+    const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
+    struct tb_endpoint *from = tb_sim_endpoint(&net.sim, 0, 1);
+    struct tb_message m = {
+        .kind = TB_KIND_PUT, .context = windows[0]->context, .source_rank = 1, .offset = 8, .length = 100};
+    assert_ptr_equal(up->place(up->context, from, &m, 100), memory[0] + 8);
+    assert_null(up->place(up->context, from, &m, 100)); /* one at a time */
+    memset(memory[0] + 8, 5, 100);
+    up->frame(up->context, from, NULL, &m, memory[0] + 8, 100);
+    assert_int_equal(windows[0]->ranks[1].applied, 1);
+    m.offset = BYTES - 99;
+    assert_null(up->place(up->context, from, &m, 100));
+    m.offset = 8;
+    m.source_rank = 2;
+    assert_null(up->place(up->context, from, &m, 100));
+    m.source_rank = 1;
+    assert_non_null(up->place(up->context, from, &m, 100));
+    tb_window_close(windows[0]);
+    assert_int_equal(tb_peer_of(net.engines[0], 1)->error, TB_ERR_PROTOCOL);
+    const struct tb_window_config config = {.channel = net.channels[0], .base = memory[0], .size = BYTES};
+    assert_int_equal(tb_window_open(net.engines[0], &config, &windows[0]), TB_OK);
+    const struct tb_buffer buffer = bytes_of(bytes, 100);
+    struct tb_access_target target = target_of(2, 0, 100, &tb_type_byte);
+    tb_access_get(windows[0], &buffer, &target, NULL);
+    loop_net_settle(&net);
+    assert_int_equal(tb_window_flush_local(windows[0], 2, "get"), TB_OK);
+    end_broken();
+}
+
+/* A result that comes twice, once while it is being read into the buffer, ends the connection and not the get. */
+static void results_do_not_come_twice(void **state)
+{
+    static char bytes[100];
+    const struct tb_buffer buffer = bytes_of(bytes, 100);
+    struct tb_access_target target = target_of(1, 0, 100, &tb_type_byte);
+    struct tb_request request = {.complete = NULL};
+    begin_heard();
+    net.sim.again = 0;
+    tb_access_get(windows[0], &buffer, &target, &request);
+    const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
+    struct tb_endpoint *from = tb_sim_endpoint(&net.sim, 0, 1);
+    const struct tb_access *a =
+        TB_CONTAINER(tb_peer_of(net.engines[0], 1)->requests.next, struct tb_access, core.on_peer);
+    const struct tb_message m = {.kind = TB_KIND_GOT,
+                                 .context = windows[0]->context,
+                                 .match = a->core.message_id,
+                                 .source_rank = 1,
+                                 .length = 100};
+    assert_ptr_equal(up->place(up->context, from, &m, 100), bytes);
+    up->frame(up->context, from, NULL, &m, memory[1], 100);
+    assert_false(tb_request_done(&request));
+    loop_net_settle(&net);
+    assert_true(tb_request_done(&request));
+    assert_int_equal(request.status.error, TB_ERR_PEER);
+    end_broken();
+}
+
 /* ---- processes that go ------------------------------------------------------------------------------------------- */
 
 /* Process 0 goes while process 1 waits for a result of it and holds its lock, and 2 waits for that of 1, which 0 has.
@@ -185,6 +247,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_are_checked),
         cmocka_unit_test(a_window_that_is_gone_is_told),
+        cmocka_unit_test(nobody_writes_to_what_was_given_back),
+        cmocka_unit_test(results_do_not_come_twice),
         cmocka_unit_test(nobody_waits_for_who_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,19 +40,40 @@ int tb_window_attach(struct tb_window *window, void *base, uint64_t size)
     return error;
 }
 
+/* Whoever is just writing there, though nobody may any more, is given up. When that was so, the memory is the program's
+ * alone after a round of progress. */
+static bool give_up_writers(struct tb_window *w, uint64_t from, uint64_t to)
+{
+    bool found = false;
+    for (uint32_t rank = 0; rank < w->channel->size; rank++) {
+        struct tb_peer *p = w->ranks[rank].peer;
+        uint64_t at = p != NULL ? (uintptr_t)p->placing : 0;
+        if (at == 0 || at < from || at >= to)
+            continue;
+        tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u writes to memory that is no longer that of a window",
+                                  p->proc.index));
+        found = true;
+    }
+    return found;
+}
+
 int tb_window_detach(struct tb_window *window, const void *base)
 {
     struct tb_window *w = window;
+    bool written = false;
     tb_engine_lock(w->engine);
     uint32_t n = tb_window_regions_up_to(w, (uintptr_t)base);
     bool found = n > 0 && w->regions[n - 1].from == (uintptr_t)base;
     if (found && w->near != NULL && w->near->detach != NULL)
         w->near->detach(w->near_context, (uintptr_t)base);
     if (found) {
+        written = give_up_writers(w, w->regions[n - 1].from, w->regions[n - 1].to);
         memmove(&w->regions[n - 1], &w->regions[n], (w->region_count - n) * sizeof *w->regions);
         w->region_count--;
     }
     tb_engine_unlock(w->engine);
+    if (written)
+        tb_engine_progress(w->engine);
     return found ? TB_OK : tb_error(TB_ERR_ARGUMENT, "nothing that is attached begins there");
 }
 
@@ -187,9 +208,14 @@ void tb_window_close(struct tb_window *window)
     tb_window_flush_local(w, TB_ANY_RANK, "MPI_Win_free"); /* nothing refers to it any more */
     window_unwatch(w);
     tb_engine_lock(e);
+    bool written = give_up_writers(w, (uintptr_t)w->base, (uintptr_t)w->base + w->size);
+    for (uint32_t i = 0; i < w->region_count; i++)
+        written |= give_up_writers(w, w->regions[i].from, w->regions[i].to);
     tb_list_remove(&w->in_bucket);
     e->windows.count--;
     tb_engine_unlock(e);
+    if (written)
+        tb_engine_progress(e);
     free(w->regions);
     free(w);
 }

@@ -46,7 +46,7 @@ struct tb_upcalls {
      * carried it. If `place` gave a destination for this frame, payload is that destination. */
     void (*frame)(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
                   const struct tb_message *message, const void *payload, size_t length);
-    /* Optional (may be NULL): where should the payload of this DATA frame go? Returns room for `length` bytes, or NULL:
+    /* Optional (may be NULL): where should the payload of this frame go? Returns room for `length` bytes, or NULL:
      * then it is delivered from the transport's own buffer. The room must stay valid until `frame` or `broken`. */
     void *(*place)(void *context, struct tb_endpoint *from, const struct tb_message *message, size_t length);
     /* A frame that `send` answered with TB_PENDING has left the caller's memory (error 0), or never will: then `broken`

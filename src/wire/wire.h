@@ -108,6 +108,12 @@ static inline bool tb_kind_known(unsigned kind)
            kind - TB_KIND_MULTICAST < TB_KIND_MULTICAST_END - TB_KIND_MULTICAST;
 }
 
+/* Kinds whose payload had better be read to where it belongs. */
+static inline bool tb_kind_is_placed(unsigned kind)
+{
+    return kind == TB_KIND_DATA || kind == TB_KIND_PUT || kind == TB_KIND_GOT;
+}
+
 enum tb_host_frame { TB_HOST_FRAME_RECEIPTS, TB_HOST_FRAME_QUESTION };
 #define TB_HOST_FRAME_FULL 1u
 

@@ -251,7 +251,7 @@ static void frame_deliver(struct tb_sim_node *n, const struct packet *p)
         n->known[p->from] = true;
         n->up.opened(n->up.context, from);
     }
-    void *room = message->kind == TB_KIND_DATA && n->up.place != NULL
+    void *room = tb_kind_is_placed(message->kind) && n->up.place != NULL
                      ? n->up.place(n->up.context, from, message, p->length)
                      : NULL;
     if (room != NULL)

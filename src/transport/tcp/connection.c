@@ -456,7 +456,7 @@ static int body_begin(struct tb_connection *c, const char *from, size_t have)
     const struct tb_upcalls *up = &c->hub->upcalls;
     c->in_body = NULL;
     c->in_own = false;
-    if (message->kind == TB_KIND_DATA && up->place != NULL)
+    if (tb_kind_is_placed(message->kind) && up->place != NULL)
         c->in_body = up->place(up->context, c->peer, message, c->in_length);
     if (c->in_body == NULL) {
         c->in_body = malloc(c->in_length);
