@@ -161,6 +161,8 @@ static int walk_push(struct tb_access_walk *k, struct tb_access *a)
         if (rc != TB_OK)
             return rc;
         r->sent++;
+        if (!k->answered)
+            r->silent = r->sent;
         tb_window_note(r);
     }
     return TB_OK;

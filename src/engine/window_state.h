@@ -17,6 +17,7 @@ struct tb_window_rank {
 
     /* As a target of this process. */
     uint64_t sent, asked, confirmed; /* frames: that have left, that a FLUSH asked about, that were applied */
+    uint64_t silent;                 /* as `sent` was after the last frame that nothing comes back for */
     uint64_t open;                   /* accesses that have not ended here */
     uint64_t wanted;                 /* bytes that were asked for and have not come */
     struct tb_list held;             /* accesses that wait for the lock */

@@ -16,11 +16,19 @@ static bool rank_is_done_here(const struct tb_window_rank *r)
     return r->open == 0;
 }
 
+/* What has come back was applied: if nothing else was sent, nobody need be asked. */
+static void rank_learn(struct tb_window_rank *r)
+{
+    if (r->open == 0 && r->silent <= r->confirmed)
+        r->confirmed = r->sent;
+}
+
 /* They have ended there; asks for that, if it has not been done yet. */
 static bool rank_is_done(struct tb_window_rank *r)
 {
     if (r->open > 0)
         return false;
+    rank_learn(r);
     if (rank_is_gone(r) || r->confirmed >= r->sent)
         return true;
     if (r->asked < r->sent) {
@@ -224,6 +232,7 @@ static bool unlock_ready(void *context)
     }
     if (r->locked != TB_LOCK_NONE) {
         r->locked = TB_LOCK_NONE;
+        rank_learn(r);
         r->asked = r->sent;
         tb_window_tell(r, TB_KIND_UNLOCK, 0, r->sent);
     }
