@@ -4,6 +4,7 @@
 #include "engine/engine_state.h"
 
 #define CHUNK 4096u /* bytes that are combined at a time */
+#define WHOLE 64u   /* bytes that are copied from process to process as a whole */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -118,7 +119,15 @@ static int copy_across(const struct tb_access_walk *k)
         return TB_AGAIN;
     tb_buffer_spans(&k->target, 0, k->total, &there);
     tb_buffer_spans(put ? &k->origin : &k->result, 0, k->total, &here);
-    return (put ? w->near->write : w->near->read)(w->near_context, tb_window_number(k->rank), &there, &here, k->total);
+    uint32_t rank = tb_window_number(k->rank);
+    /* The kernel's copies are in no order: whoever looks at a word or two that others replace sees all or nothing. */
+    bool whole = k->total <= WHOLE && w->near->reaches != NULL && w->near->reaches(w->near_context, rank);
+    if (whole)
+        tb_window_enter(w, rank);
+    int rc = (put ? w->near->write : w->near->read)(w->near_context, rank, &there, &here, k->total);
+    if (whole)
+        tb_window_leave(w, rank);
+    return rc;
 }
 
 /* `bytes` of what is combined, from byte `from` of the data on, whose pieces lie in another process. */
