@@ -180,6 +180,9 @@ int64_t tb_type_elements_in(const struct tb_type *type, uint64_t bytes);
 int64_t tb_type_bytes_of(const struct tb_type *type, uint64_t elements);
 /* The predefined type to which byte `at` of packed items belongs, and to how many bytes from there on. */
 const struct tb_type *tb_type_basic_at(const struct tb_type *type, uint64_t at, uint64_t *bytes);
+/* The predefined type of which all data of a type consists, which has some; NULL: there are several. Looks at each
+ * member of a struct once. */
+const struct tb_type *tb_type_only_basic(const struct tb_type *type);
 
 /* The canonical form "external32" of data: how many bytes it has (TB_ERR_LIMIT: too many), and conversion to it
  * (TB_ERR_ARGUMENT: a value is out of its range) and from it. */

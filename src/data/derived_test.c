@@ -359,7 +359,24 @@ static void test_elements(void **state)
     assert_int_equal(bytes, 4);
     assert_ptr_equal(tb_type_basic_at(INT, 8, &bytes), INT);
     assert_int_equal(bytes, UINT64_MAX);
+    assert_ptr_equal(tb_type_only_basic(INT), INT);
+    assert_null(tb_type_only_basic(nested));
     tb_type_release(type);
+    tb_type_release(nested);
+}
+
+/* A struct of what is alike has one basic type, whatever else it has nothing of. */
+static void test_only_basic(void **state)
+{
+    struct tb_type *type, *nothing, *nested;
+    tb_type_contiguous(0, CHAR, true, &nothing);
+    const struct tb_type *types[] = {nothing, INT, CHAR, INT};
+    tb_type_struct(4, NARROW(5, 1, 0, 3), WIDE(0, 8, 16, 24), types, false, &type);
+    assert_ptr_equal(tb_type_only_basic(type), INT);
+    tb_type_vector(5, 3, 7, type, true, &nested);
+    assert_ptr_equal(tb_type_only_basic(nested), INT);
+    tb_type_release(type);
+    tb_type_release(nothing);
     tb_type_release(nested);
 }
 
@@ -438,8 +455,8 @@ int main(void)
         cmocka_unit_test(test_empty),           cmocka_unit_test(test_envelopes),
         cmocka_unit_test(test_wrong_arguments), cmocka_unit_test(test_wrong_darrays),
         cmocka_unit_test(test_overflow),        cmocka_unit_test(test_life),
-        cmocka_unit_test(test_elements),        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_matches),
+        cmocka_unit_test(test_elements),        cmocka_unit_test(test_only_basic),
+        cmocka_unit_test(test_kinds),           cmocka_unit_test(test_matches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,3 +96,24 @@ const struct tb_type *tb_type_basic_at(const struct tb_type *type, uint64_t at, 
     *bytes = room;
     return type;
 }
+
+const struct tb_type *tb_type_only_basic(const struct tb_type *type)
+{
+    while (type->basic == TB_BASIC_DERIVED && type->envelope->combiner != TB_COMBINER_STRUCT)
+        type = type->envelope->types[0]; /* all others repeat one type */
+    if (type->basic != TB_BASIC_DERIVED)
+        return type;
+    const struct tb_recipe *envelope = type->envelope;
+    const struct tb_type *only = NULL, *before = NULL;
+    for (uint64_t i = 0; i < envelope->type_count; i++) {
+        const struct tb_type *member = envelope->types[i];
+        if (member == before || member->size == 0 || member_length(envelope, i) == 0)
+            continue;
+        const struct tb_type *found = tb_type_only_basic(member);
+        if (found == NULL || (only != NULL && found->code != only->code))
+            return NULL;
+        only = found;
+        before = member;
+    }
+    return only;
+}

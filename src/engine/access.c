@@ -576,14 +576,5 @@ const struct tb_type *tb_access_element(const struct tb_type *type)
 {
     if (type->code != 0)
         return tb_type_predefined(UINT32_C(0x200) | type->code);
-    const struct tb_type *element = NULL;
-    for (uint64_t at = 0, bytes; at < type->size; at += bytes) {
-        const struct tb_type *found = tb_type_basic_at(type, at, &bytes);
-        if (element != NULL && found->code != element->code)
-            return NULL;
-        element = found;
-        if (bytes >= type->size - at)
-            break;
-    }
-    return element != NULL ? element : &tb_type_byte; /* of no data at all any is right */
+    return type->size > 0 ? tb_type_only_basic(type) : &tb_type_byte; /* of no data at all any is right */
 }
