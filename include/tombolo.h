@@ -46,7 +46,7 @@
 /* Error classes of named groups, which MPI_Error_class gives besides those of the standard. */
 #define TOMBOLO_ERR_TIMEOUT  200 /* what was waited for has not come in time */
 #define TOMBOLO_ERR_NO_GROUP 201 /* there is no group of this name, or not any more */
-#define TOMBOLO_ERR_MEMBER   202 /* the caller is a member already; or is none, or another thread of it is in the call */
+#define TOMBOLO_ERR_MEMBER   202 /* the caller is a member already, or is none; or a thread of it is there */
 #define TOMBOLO_ERR_FROZEN   203 /* nobody may join the group any more */
 
 #ifdef __cplusplus
@@ -81,9 +81,9 @@ int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, co
  * Named groups. Processes of a job join a group by its name and leave it as they like; each change makes a new
  * generation of it, counted from 1. Whoever wants to communicate with the others asks for the communicator of the
  * present generation, in a call that all members make; those of earlier generations stay valid. A group begins with its
- * first member and ends when the last has left, or has finished MPI; the next of the same name is another one. A process
- * may be in many groups. Members are numbered from 0 in the order in which they joined, which are their ranks in the
- * communicator; who leaves makes the numbers behind its own smaller.
+ * first member and ends when the last has left, or has finished MPI; the next of the same name is another one. A
+ * process may be in many groups. Members are numbered from 0 in the order in which they joined, which are their ranks
+ * in the communicator; who leaves makes the numbers behind its own smaller.
  *
  * These calls ask the launcher, by way of the agents, and may be made by any thread between MPI_Init (or
  * MPI_Session_init) and MPI_Finalize, by members and, where it says so, by others. A timeout is a number of seconds;
@@ -104,8 +104,8 @@ int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, co
 
 /* Joins a group, which begins if there is none of this name. If `comm` is not null, the caller then waits for the
  * communicator as in Tombolo_Group_comm with these arguments; if it cannot be had, it is a member all the same, and may
- * ask again or leave. Else count and timeout do not matter, and nothing is waited for. TOMBOLO_ERR_MEMBER: it is a member
- * already. TOMBOLO_ERR_FROZEN: nobody may join. */
+ * ask again or leave. Else count and timeout do not matter, and nothing is waited for. TOMBOLO_ERR_MEMBER: it is a
+ * member already. TOMBOLO_ERR_FROZEN: nobody may join. */
 int Tombolo_Group_join(const char *name, int count, double timeout, MPI_Comm *comm);
 
 /* Leaves a group; communicators that the caller has of it stay valid, its inbox is gone. */
@@ -118,8 +118,8 @@ int Tombolo_Group_leave(const char *name);
 int Tombolo_Group_comm(const char *name, int count, double timeout, MPI_Comm *comm);
 
 /* Anybody may ask these. Whether there is such a group; how many members it has; the caller's number in it,
- * MPI_UNDEFINED if it is no member; all members, in the order of their numbers, and which generation they are (a pointer
- * that is null is left alone); those members that have died since the group began. */
+ * MPI_UNDEFINED if it is no member; all members, in the order of their numbers, and which generation they are (a
+ * pointer that is null is left alone); those members that have died since the group began. */
 int Tombolo_Group_exists(const char *name, int *flag);
 int Tombolo_Group_size(const char *name, int *size);
 int Tombolo_Group_id(const char *name, int *id);
@@ -138,11 +138,12 @@ int Tombolo_Group_freeze(const char *name);
  * meanwhile. MPI_ERR_NOT_SAME: others wait for another count, or a frozen group will never have as many. */
 int Tombolo_Group_barrier(const char *name, int count, double timeout);
 
-/* Sends a message to the member of this number, or, with TOMBOLO_GROUP_ALL, to all members but the caller; who these are
- * is asked when the call is made. Anybody may call, and need not be a member. Members take it from the group's inbox by
- * ordinary receives and probes: a communicator in which the sender's rank is that in MPI_COMM_WORLD. The inbox is the
- * same in each call of a process and belongs to the library; it is for messages, not for collectives, and must not be
- * freed. Errors of the message itself are raised on the inbox. MPI_ERR_RANK: there is no member of this number. */
+/* Sends a message to the member of this number, or, with TOMBOLO_GROUP_ALL, to all members but the caller; who these
+ * are is asked when the call is made. Anybody may call, and need not be a member. Members take it from the group's
+ * inbox by ordinary receives and probes: a communicator in which the sender's rank is that in MPI_COMM_WORLD. The inbox
+ * is the same in each call of a process and belongs to the library; it is for messages, not for collectives, and must
+ * not be freed. Errors of the message itself are raised on the inbox. MPI_ERR_RANK: there is no member of this number.
+ */
 int Tombolo_Group_send(const void *buffer, MPI_Count count, MPI_Datatype type, int id, int tag, const char *name);
 int Tombolo_Group_inbox(const char *name, MPI_Comm *inbox);
 
