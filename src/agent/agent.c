@@ -1,5 +1,6 @@
 /* The life of an agent: it opens its parts, tells each what the others report, does what the launcher says, and ends.
- */
+ *
+ * Longer than 600 lines because each frame of the launcher, and each report of a part, has its few lines here. */
 #include "agent/agent.h"
 
 #include "agent/host_network.h"
@@ -483,14 +484,24 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
     static const struct {
         enum tb_control kind;
         void (*take)(struct tb_agent *agent, struct tb_reader *r);
-    } table[] = {
-        {TB_CONTROL_WINDOW, take_window},       {TB_CONTROL_INPUT, take_input}, {TB_CONTROL_CALL, take_call},
-        {TB_CONTROL_SETUP, take_setup},         {TB_CONTROL_PROBE, take_probe}, {TB_CONTROL_ROUTES, take_routes},
-        {TB_CONTROL_COSTS, take_costs},         {TB_CONTROL_PLAN, take_plan},   {TB_CONTROL_ADDRESS_BOOK, take_book},
-        {TB_CONTROL_STAND_INS, take_stand_ins}, {TB_CONTROL_START, take_start}, {TB_CONTROL_SIGNAL, take_signal},
-        {TB_CONTROL_STOP, take_stop},           {TB_CONTROL_ASK, take_ask},     {TB_CONTROL_LOST, take_lost},
-        {TB_CONTROL_WORLD, take_world},         {TB_CONTROL_WORLD_START, take_world_start},
-        {TB_CONTROL_REGISTRY_ANSWER, take_registry_answer}};
+    } table[] = {{TB_CONTROL_WINDOW, take_window},
+                 {TB_CONTROL_INPUT, take_input},
+                 {TB_CONTROL_CALL, take_call},
+                 {TB_CONTROL_SETUP, take_setup},
+                 {TB_CONTROL_PROBE, take_probe},
+                 {TB_CONTROL_ROUTES, take_routes},
+                 {TB_CONTROL_COSTS, take_costs},
+                 {TB_CONTROL_PLAN, take_plan},
+                 {TB_CONTROL_ADDRESS_BOOK, take_book},
+                 {TB_CONTROL_STAND_INS, take_stand_ins},
+                 {TB_CONTROL_START, take_start},
+                 {TB_CONTROL_SIGNAL, take_signal},
+                 {TB_CONTROL_STOP, take_stop},
+                 {TB_CONTROL_ASK, take_ask},
+                 {TB_CONTROL_LOST, take_lost},
+                 {TB_CONTROL_WORLD, take_world},
+                 {TB_CONTROL_WORLD_START, take_world_start},
+                 {TB_CONTROL_REGISTRY_ANSWER, take_registry_answer}};
     struct tb_agent *agent = context;
     if (tb_tunnels_take(&agent->tunnels, frame) || tb_host_worlds_take(&agent->worlds, frame))
         return;

@@ -100,7 +100,8 @@ void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number
     tb_rank_parcels_flush(rank);
 }
 
-void tb_rank_port_tell(struct tb_rank_port *port, uint32_t local, enum tb_control kind, const void *fields, size_t length)
+void tb_rank_port_tell(struct tb_rank_port *port, uint32_t local, enum tb_control kind, const void *fields,
+                       size_t length)
 {
     struct tb_writer *parcel = tb_rank_parcels_add(&port->ranks[local], kind, -1);
     if (parcel == NULL)

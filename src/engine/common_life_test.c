@@ -342,11 +342,15 @@ static void sleepers_are_woken(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_in_flight),     cmocka_unit_test(disagreement_ends),
-        cmocka_unit_test(losses_end), cmocka_unit_test(losses_are_remembered),         cmocka_unit_test(boards_come_back),
-        cmocka_unit_test(boards_are_cleared), cmocka_unit_test(sleepers_are_woken),
-        cmocka_unit_test(numbers_grow),       cmocka_unit_test(other_collectives_are_overheard)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(many_in_flight),
+                                       cmocka_unit_test(disagreement_ends),
+                                       cmocka_unit_test(losses_end),
+                                       cmocka_unit_test(losses_are_remembered),
+                                       cmocka_unit_test(boards_come_back),
+                                       cmocka_unit_test(boards_are_cleared),
+                                       cmocka_unit_test(sleepers_are_woken),
+                                       cmocka_unit_test(numbers_grow),
+                                       cmocka_unit_test(other_collectives_are_overheard)};
     alarm(300);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,7 +320,7 @@ static void join(struct tb_group_table *table, struct tb_named_group *group, uin
     else if (!add_member(group, proc))
         result = TB_REGISTRY_FULL;
     if (result != TB_REGISTRY_DONE) {
-        if (new && group != NULL)
+        if (new &&group != NULL)
             free_group(table, group);
         tell(table, proc, question->number, result);
         return;

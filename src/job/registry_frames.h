@@ -29,18 +29,18 @@ enum tb_registry_kind {
 
 enum tb_registry_result {
     TB_REGISTRY_DONE,
-    TB_REGISTRY_LATE,       /* it was not so in time */
-    TB_REGISTRY_NO_GROUP,   /* there is no group of this name, or not any more */
-    TB_REGISTRY_MEMBER,     /* the asker is a member already */
-    TB_REGISTRY_STRANGER,   /* it is none, or not any more */
-    TB_REGISTRY_FROZEN,     /* nobody may join */
-    TB_REGISTRY_DEAD,       /* a member has died: which, says `who`; told to each member once */
-    TB_REGISTRY_UNEQUAL,    /* others ask for another count, or so many there can never be */
-    TB_REGISTRY_BUSY,       /* another thread of the asker asks the same already */
-    TB_REGISTRY_FULL,       /* there is no room for more */
-    TB_REGISTRY_TAKEN,      /* the name is published already */
-    TB_REGISTRY_UNKNOWN,    /* it is not */
-    TB_REGISTRY_OTHER,      /* it stands for something else */
+    TB_REGISTRY_LATE,     /* it was not so in time */
+    TB_REGISTRY_NO_GROUP, /* there is no group of this name, or not any more */
+    TB_REGISTRY_MEMBER,   /* the asker is a member already */
+    TB_REGISTRY_STRANGER, /* it is none, or not any more */
+    TB_REGISTRY_FROZEN,   /* nobody may join */
+    TB_REGISTRY_DEAD,     /* a member has died: which, says `who`; told to each member once */
+    TB_REGISTRY_UNEQUAL,  /* others ask for another count, or so many there can never be */
+    TB_REGISTRY_BUSY,     /* another thread of the asker asks the same already */
+    TB_REGISTRY_FULL,     /* there is no room for more */
+    TB_REGISTRY_TAKEN,    /* the name is published already */
+    TB_REGISTRY_UNKNOWN,  /* it is not */
+    TB_REGISTRY_OTHER,    /* it stands for something else */
     TB_REGISTRY_RESULTS
 };
 

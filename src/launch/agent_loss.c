@@ -149,10 +149,10 @@ void tb_agent_loss_trouble(const struct tb_host_agent *agent, const char *text, 
 
 void tb_agent_loss_left(const struct tb_host_agent *agent, char *story, size_t size)
 {
-    const char *when = agent->phase < TB_HOST_AGENT_READY         ? "before it was ready"
-                       : agent->phase == TB_HOST_AGENT_READY      ? "before its ranks were started"
-                       : agent->ended < agent->rank_count         ? "without waiting for its ranks"
-                                                                  : NULL;
+    const char *when = agent->phase < TB_HOST_AGENT_READY    ? "before it was ready"
+                       : agent->phase == TB_HOST_AGENT_READY ? "before its ranks were started"
+                       : agent->ended < agent->rank_count    ? "without waiting for its ranks"
+                                                             : NULL;
     story[0] = 0;
     if (when != NULL)
         snprintf(story, size, "the agent on host %s ended %s", agent->target.host, when);

@@ -24,7 +24,8 @@
 static const char debugger[] = "mpiexec -n 1 gdb --args ./program : -n 3 ./program";
 static const char gpus[] = "a script that sets CUDA_VISIBLE_DEVICES from TOMBOLO_LOCAL_RANK and starts the program";
 static const char no_daemon[] = "nothing: no daemon runs beside a job, and jobs do not meet each other";
-static const char no_recovery[] = "--keep-going: the job goes on without a rank that dies, and nothing is started again";
+static const char no_recovery[] =
+    "--keep-going: the job goes on without a rank that dies, and nothing is started again";
 static const char copy_first[] = "scp, before the job";
 static const char always[] = "always so";
 static const char tuning[] = "`tombolo info` lists the parameters that there are";

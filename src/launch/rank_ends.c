@@ -251,8 +251,9 @@ void tb_rank_ends_warn(const struct tb_rank_ends *ends, void (*say)(void *contex
     char text[512];
     if (count == 0)
         return;
-    snprintf(text, sizeof text, "warning: %u rank%s ended without calling MPI_Finalize, the first was rank %u on host %s",
-                 count, count > 1 ? "s" : "", ends->unfinalized.rank, host_of(ends, ends->unfinalized.rank));
+    snprintf(text, sizeof text,
+             "warning: %u rank%s ended without calling MPI_Finalize, the first was rank %u on host %s", count,
+             count > 1 ? "s" : "", ends->unfinalized.rank, host_of(ends, ends->unfinalized.rank));
     say(context, text);
 }
 

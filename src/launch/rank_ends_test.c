@@ -48,7 +48,8 @@ static void world_open(struct world *w)
     w->ranges[0] = (struct tb_rank_range){.host = 0, .first_rank = 0, .count = 4};
     w->book =
         (struct tb_address_book){.host_count = 1, .hosts = w->hosts, .range_count = 1, .ranges = w->ranges, .ranks = 4};
-    tb_rank_ends_init(&w->ends, &w->t.loop, &(struct tb_rank_ends_events){.context = w, .failed = take_failed, .lost = take_lost});
+    tb_rank_ends_init(&w->ends, &w->t.loop,
+                      &(struct tb_rank_ends_events){.context = w, .failed = take_failed, .lost = take_lost});
     assert_int_equal(tb_rank_ends_begin(&w->ends, &w->book), TB_OK);
 }
 

@@ -1,5 +1,5 @@
-/* The inbox of a named group: a communicator in which messages of whoever knows the group's name come to its members. It
- * has all processes of the job, each by its rank in MPI_COMM_WORLD, and its context follows from the number that the
+/* The inbox of a named group: a communicator in which messages of whoever knows the group's name come to its members.
+ * It has all processes of the job, each by its rank in MPI_COMM_WORLD, and its context follows from the number that the
  * registry has given the group; so each process makes it for itself, when it needs it, and nobody agrees with anybody.
  * What comes before its receiver has made it waits, as with any communicator. For messages alone. */
 #ifndef TB_MPI_INBOX_H

@@ -1,5 +1,5 @@
-/* Published names (MPI-5.0, 11.8.4): a service is found by a name, which stands for a port. They are kept by the registry
- * of the job (inquiry.h), for its processes, as long as the one that has published them takes part in MPI. */
+/* Published names (MPI-5.0, 11.8.4): a service is found by a name, which stands for a port. They are kept by the
+ * registry of the job (inquiry.h), for its processes, as long as the one that has published them takes part in MPI. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,8 +112,10 @@ static int set_patience(const char *call, const struct tb_info *hints, struct tb
         return MPI_SUCCESS;
     double seconds = strtod(text, &end);
     if (end == text || *end != 0 || !(seconds >= 0))
-        return tb_raise(NULL, MPI_ERR_INFO_VALUE, call, "the info key tombolo_timeout is \"%.100s\", which is no number "
-                                                        "of seconds", text);
+        return tb_raise(NULL, MPI_ERR_INFO_VALUE, call,
+                        "the info key tombolo_timeout is \"%.100s\", which is no number "
+                        "of seconds",
+                        text);
     question->patience = seconds >= 1e9 ? TB_REGISTRY_FOREVER : (uint64_t)(seconds * 1e9);
     return MPI_SUCCESS;
 }

@@ -1,5 +1,5 @@
-/* Named groups (tombolo.h): whoever joins by a name, and communicators of whoever has. The registry of the job knows the
- * members (inquiry.h); their communicators are made of them alone (subgroup.h). */
+/* Named groups (tombolo.h): whoever joins by a name, and communicators of whoever has. The registry of the job knows
+ * the members (inquiry.h); their communicators are made of them alone (subgroup.h). */
 #pragma GCC visibility push(default)
 #include <tombolo.h>
 #pragma GCC visibility pop
@@ -75,8 +75,10 @@ static int raise_result(const char *call, const char *name, const struct tb_regi
                         "it",
                         name);
     case TB_REGISTRY_NO_GROUP:
-        return tb_raise(NULL, TOMBOLO_ERR_NO_GROUP, call, "nobody is in a group \"%s\"; it begins with the first that "
-                                                          "calls Tombolo_Group_join", name);
+        return tb_raise(NULL, TOMBOLO_ERR_NO_GROUP, call,
+                        "nobody is in a group \"%s\"; it begins with the first that "
+                        "calls Tombolo_Group_join",
+                        name);
     case TB_REGISTRY_MEMBER:
         return tb_raise(NULL, TOMBOLO_ERR_MEMBER, call, "this process is a member of the group \"%s\" already", name);
     case TB_REGISTRY_STRANGER:
@@ -85,7 +87,8 @@ static int raise_result(const char *call, const char *name, const struct tb_regi
         return tb_raise(NULL, TOMBOLO_ERR_MEMBER, call,
                         "another thread of this process waits for the same of the group \"%s\"", name);
     case TB_REGISTRY_FROZEN:
-        return tb_raise(NULL, TOMBOLO_ERR_FROZEN, call, "the group \"%s\" is frozen: nobody may join it any more", name);
+        return tb_raise(NULL, TOMBOLO_ERR_FROZEN, call, "the group \"%s\" is frozen: nobody may join it any more",
+                        name);
     case TB_REGISTRY_DEAD:
         return raise_dead(call, name, answer);
     case TB_REGISTRY_UNEQUAL:
@@ -139,8 +142,8 @@ static int make_comm(const char *call, const char *name, const struct tb_registr
     const struct met met = {{answer->member_count, mine, met_proc}, answer->members};
     uint64_t number = (uint64_t)answer->id << 24 | (answer->meeting & 0xffffff);
     struct tb_comm *made = NULL;
-    int error = tb_subgroup_make(tb_self.everyone, TB_OK, &met.members,
-                                 tb_topic_match(TB_TOPIC_NAMED_GROUP, number), &made);
+    int error =
+        tb_subgroup_make(tb_self.everyone, TB_OK, &met.members, tb_topic_match(TB_TOPIC_NAMED_GROUP, number), &made);
     if (error == TB_ERR_PEER || error == TB_ERR_CLOSED || error == TB_ERR_GIVEN_UP)
         return tb_raise(NULL, MPI_ERR_PROC_ABORTED, call,
                         "the communicator of generation %u of the group \"%s\" was not made: %s", answer->generation,

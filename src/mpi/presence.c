@@ -83,9 +83,13 @@ static void answered(void *context, uint32_t number, const struct tb_job_answer 
 /* A rank without its agent is no longer part of a job: it ends at once, and nobody is left who could be told. */
 static int control_ready(void *context)
 {
-    static const struct tb_job_events events = {
-        .connection = connection, .refused = refused, .lost = lost, .routes = routes, .asked = asked,
-        .answered = answered, .registry_answered = registry_answered};
+    static const struct tb_job_events events = {.connection = connection,
+                                                .refused = refused,
+                                                .lost = lost,
+                                                .routes = routes,
+                                                .asked = asked,
+                                                .answered = answered,
+                                                .registry_answered = registry_answered};
     uint32_t version = tb_self.job.multicast.version;
     int error = tb_job_poll(&tb_self.job, &events);
     if (error >= 0 && tb_self.job.multicast.version != version)

@@ -86,10 +86,10 @@ struct tb_self {
     pthread_mutex_t error_lock;
     struct tb_inquiries *inquiries; /* inquiry.c: what is asked of the registry; NULL: nothing was ever */
     struct tb_inboxes *inboxes;     /* inbox.c: of named groups; NULL: none was ever opened */
-    struct tb_mpit *mpit;     /* tool.c: what tools use; NULL: nothing yet */
-    bool events_waiting;      /* event.c: some were not told yet */
-    uint32_t events_heard[3]; /* how many listen, by event */
-    struct tb_events *events; /* NULL: nobody ever has */
+    struct tb_mpit *mpit;           /* tool.c: what tools use; NULL: nothing yet */
+    bool events_waiting;            /* event.c: some were not told yet */
+    uint32_t events_heard[3];       /* how many listen, by event */
+    struct tb_events *events;       /* NULL: nobody ever has */
     pthread_mutex_t event_lock;
     pthread_mutex_t mpit_lock;
     pthread_mutex_t lock;         /* of the tables and whatever says so */

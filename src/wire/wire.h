@@ -489,8 +489,8 @@ enum tb_control {
     /* agent to rank */
     TB_CONTROL_WELCOME = 96, /* who you are; descriptors come along */
     TB_CONTROL_CONNECTION,   /* process, stream, code, text: 0 and the descriptor of a proved stream; or why not */
-    TB_CONTROL_LOST,         /* process, text: it is gone, and why. From the launcher to agents, too, in a job that goes on
-                              * without it */
+    TB_CONTROL_LOST, /* process, text: it is gone, and why. From the launcher to agents, too, in a job that goes on
+                      * without it */
     /* rank to agent */
     TB_CONTROL_HELLO = 128, /* pid: the process that is this rank; answered only on a socket found by its name */
     TB_CONTROL_CONNECT,     /* please connect me: process, stream */
@@ -559,7 +559,7 @@ enum tb_control {
     /* Named groups and published names: structs are in job/registry_frames.h. */
     TB_CONTROL_REGISTRY = 176, /* rank to agent: struct tb_registry_question. Agent to launcher: rank, then that */
     TB_CONTROL_REGISTRY_ANSWER = 177, /* launcher to agent: rank, then a part of struct tb_registry_answer; agent to
-                                      * rank: that */
+                                       * rank: that */
     /* Processes that are started while the job runs. */
     TB_CONTROL_SPAWN = 180,      /* rank to agent: number; struct tb_spawn comes along in a memfd. Agent to
                                   * launcher: rank, number, the bytes of that */

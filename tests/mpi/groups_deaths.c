@@ -1,5 +1,5 @@
-/* Members of a named group are killed at random moments, in a job that goes on without them: those who are left are told
- * who is dead, and have communicators of who is left. The job fails in the end, as ranks of it have. */
+/* Members of a named group are killed at random moments, in a job that goes on without them: those who are left are
+ * told who is dead, and have communicators of who is left. The job fails in the end, as ranks of it have. */
 #include "test.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Members of named groups come and go at random, while others meet: whoever gets a communicator of a generation gets the
- * same one as all of its members, and everything that waits ends. At the end all meet once more. */
+/* Members of named groups come and go at random, while others meet: whoever gets a communicator of a generation gets
+ * the same one as all of its members, and everything that waits ends. At the end all meet once more. */
 #include "test.h"
 
 #include <tombolo.h>
