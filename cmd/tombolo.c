@@ -94,7 +94,8 @@ int main(int argc, char **argv)
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
         char limit[64];
-        int error = errno;
+        /* What failed before the last flush is not known any more, but it fails again. */
+        int error = errno != 0 || write(STDOUT_FILENO, "\n", 1) < 0 ? errno : 0;
         fprintf(stderr, "%s: cannot write everything to standard output%s%s%s\n", name, error != 0 ? ": " : "",
                 error != 0 ? strerror(error) : "", tb_error_limit(error, limit, sizeof limit));
         code = 1;

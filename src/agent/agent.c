@@ -428,18 +428,6 @@ static void take_ask(struct tb_agent *agent, struct tb_reader *r)
         tb_host_worlds_ask(&agent->worlds, tb_get_u32(r));
 }
 
-static void take_registry_answer(struct tb_agent *agent, struct tb_reader *r)
-{
-    if (agent->phase == TB_AGENT_RUNNING)
-        tb_local_ranks_take_answer(&agent->local, r);
-}
-
-static void take_lost(struct tb_agent *agent, struct tb_reader *r)
-{
-    if (agent->phase == TB_AGENT_RUNNING)
-        tb_local_ranks_take_lost(&agent->local, r);
-}
-
 static void take_stop(struct tb_agent *agent, struct tb_reader *r)
 {
     bool now = tb_get_u8(r) != 0;
@@ -484,24 +472,14 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
     static const struct {
         enum tb_control kind;
         void (*take)(struct tb_agent *agent, struct tb_reader *r);
-    } table[] = {{TB_CONTROL_WINDOW, take_window},
-                 {TB_CONTROL_INPUT, take_input},
-                 {TB_CONTROL_CALL, take_call},
-                 {TB_CONTROL_SETUP, take_setup},
-                 {TB_CONTROL_PROBE, take_probe},
-                 {TB_CONTROL_ROUTES, take_routes},
-                 {TB_CONTROL_COSTS, take_costs},
-                 {TB_CONTROL_PLAN, take_plan},
-                 {TB_CONTROL_ADDRESS_BOOK, take_book},
-                 {TB_CONTROL_STAND_INS, take_stand_ins},
-                 {TB_CONTROL_START, take_start},
-                 {TB_CONTROL_SIGNAL, take_signal},
-                 {TB_CONTROL_STOP, take_stop},
-                 {TB_CONTROL_ASK, take_ask},
-                 {TB_CONTROL_LOST, take_lost},
-                 {TB_CONTROL_WORLD, take_world},
-                 {TB_CONTROL_WORLD_START, take_world_start},
-                 {TB_CONTROL_REGISTRY_ANSWER, take_registry_answer}};
+    } table[] = {{TB_CONTROL_WINDOW, take_window},     {TB_CONTROL_INPUT, take_input},
+                 {TB_CONTROL_CALL, take_call},         {TB_CONTROL_SETUP, take_setup},
+                 {TB_CONTROL_PROBE, take_probe},       {TB_CONTROL_ROUTES, take_routes},
+                 {TB_CONTROL_COSTS, take_costs},       {TB_CONTROL_PLAN, take_plan},
+                 {TB_CONTROL_ADDRESS_BOOK, take_book}, {TB_CONTROL_STAND_INS, take_stand_ins},
+                 {TB_CONTROL_START, take_start},       {TB_CONTROL_SIGNAL, take_signal},
+                 {TB_CONTROL_STOP, take_stop},         {TB_CONTROL_ASK, take_ask},
+                 {TB_CONTROL_WORLD, take_world},       {TB_CONTROL_WORLD_START, take_world_start}};
     struct tb_agent *agent = context;
     if (tb_tunnels_take(&agent->tunnels, frame) || tb_host_worlds_take(&agent->worlds, frame))
         return;

@@ -198,12 +198,33 @@ static void take_answer(struct tb_host_worlds *w, struct tb_reader *r)
         tb_local_ranks_answer(l, rank, &answer);
 }
 
+static void take_registry_answer(struct tb_host_worlds *w, struct tb_reader *r)
+{
+    uint32_t rank = tb_get_u32(r);
+    struct tb_local_ranks *l = r->error == TB_OK ? tb_host_worlds_find(w, rank) : NULL;
+    if (l != NULL)
+        tb_local_ranks_take_answer(l, rank, r);
+}
+
+static void take_lost(struct tb_host_worlds *w, struct tb_reader *r)
+{
+    size_t length = 0;
+    const void *fields = tb_get_rest(r, &length);
+    struct tb_local_ranks *l = w->begun;
+    for (struct later_world *at = NULL; l != NULL; l = next(w, &at))
+        tb_local_ranks_tell_lost(l, fields, length);
+}
+
 bool tb_host_worlds_take(struct tb_host_worlds *w, struct tb_control_frame *frame)
 {
     if (frame->kind == TB_CONTROL_WORLD_END)
         take_end(w, &frame->fields);
     else if (frame->kind == TB_CONTROL_ANSWER)
         take_answer(w, &frame->fields);
+    else if (frame->kind == TB_CONTROL_REGISTRY_ANSWER)
+        take_registry_answer(w, &frame->fields);
+    else if (frame->kind == TB_CONTROL_LOST)
+        take_lost(w, &frame->fields);
     else
         return false;
     return true;

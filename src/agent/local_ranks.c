@@ -373,9 +373,8 @@ int tb_local_ranks_take_group(struct tb_local_ranks *l, struct tb_control_frame 
     return ours ? tb_host_group_take(&l->group, (enum tb_control)frame->kind, &frame->fields) : TB_OK;
 }
 
-void tb_local_ranks_take_answer(struct tb_local_ranks *l, struct tb_reader *r)
+void tb_local_ranks_take_answer(struct tb_local_ranks *l, uint32_t rank, struct tb_reader *r)
 {
-    uint32_t rank = tb_get_u32(r);
     size_t length = 0;
     const void *answer = tb_get_rest(r, &length);
     const struct tb_rank *found = r->error == TB_OK ? tb_ranks_find(&l->ranks, rank) : NULL;
@@ -383,10 +382,8 @@ void tb_local_ranks_take_answer(struct tb_local_ranks *l, struct tb_reader *r)
         tb_rank_port_tell(&l->port, found->local, TB_CONTROL_REGISTRY_ANSWER, answer, length);
 }
 
-void tb_local_ranks_take_lost(struct tb_local_ranks *l, struct tb_reader *r)
+void tb_local_ranks_tell_lost(struct tb_local_ranks *l, const void *fields, size_t length)
 {
-    size_t length = 0;
-    const void *fields = tb_get_rest(r, &length);
     for (uint32_t i = 0; i < l->port.count; i++)
         tb_rank_port_tell(&l->port, i, TB_CONTROL_LOST, fields, length);
 }

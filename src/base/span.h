@@ -30,7 +30,7 @@ static inline void tb_spans_skip(struct tb_spans *s, size_t n)
 {
     s->left -= n;
     s->length -= n;
-    s->base += n;
+    s->base = (char *)((uintptr_t)s->base + n); /* of a window of another process it is no address here */
     if (s->length == 0 && s->left > 0)
         s->next(s);
 }

@@ -29,15 +29,28 @@ static void kept_free(struct tb_kept *k)
     free(k);
 }
 
-static void channel_free(struct tb_channel *channel)
+/* What it shares with others. */
+static void channel_leave(struct tb_channel *channel)
 {
     struct tb_kept *k;
     TB_LIST_EACH (k, &channel->kept, struct tb_kept, in_channel)
         kept_free(k);
     tb_driven_close(channel->drivers);
     tb_driven_close(channel->proposed);
+}
+
+static void channel_free(struct tb_channel *channel)
+{
+    channel_leave(channel);
     free(channel->procs);
     free(channel);
+}
+
+void tb_channels_leave(struct tb_engine *e)
+{
+    for (struct tb_context *c = tb_contexts_first(&e->contexts); c != NULL; c = tb_contexts_next(&e->contexts, c))
+        if (c->channel != NULL)
+            channel_leave(c->channel);
 }
 
 /* Channels that are left are held by requests which nobody will finish any more. */

@@ -33,6 +33,7 @@ static inline uint32_t tb_channel_proc(const struct tb_channel *c, uint32_t rank
 }
 
 void tb_channel_drop(struct tb_channel *channel); /* one user less */
+void tb_channels_leave(struct tb_engine *e);      /* what they share with others, while there are transports */
 void tb_channels_close(struct tb_engine *e);      /* and all contexts */
 /* It is gone: channels note it, and drivers learn of it. */
 void tb_channels_lose(struct tb_peer *peer);

@@ -141,8 +141,10 @@ int tb_driven_agree(struct tb_driven *all, struct tb_driven *proposed, const str
 void tb_driven_close(struct tb_driven *all)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
-        if (all[i].state != NULL)
+        if (all[i].state != NULL) {
             all[i].driver->close(all[i].state);
+            all[i].state = NULL;
+        }
 }
 
 void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, uint32_t collective, uint32_t places,

@@ -184,8 +184,9 @@ void tb_engine_routes(struct tb_engine *engine)
 void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error)
 {
     tb_engine_lock(engine);
-    bool known = engine_knows(engine, proc) && proc.index < engine->peers.count &&
-                 proc.index != engine->config.transport.self.index;
+    /* Also of one that is heard of for the first time: it may be in a communicator that is being made. */
+    bool known = engine_knows(engine, proc) && proc.index != engine->config.transport.self.index &&
+                 tb_peers_grow(&engine->peers, proc.index) == TB_OK;
     struct tb_peer *p = known ? tb_peer_of(engine, proc.index) : NULL;
     if (p != NULL)
         tb_peer_break(p, error);
@@ -308,6 +309,7 @@ void tb_engine_close(struct tb_engine *engine)
     struct tb_engine *e = engine;
     TB_ASSERT(!e->standby.open);
     tb_driving_end(&e->driving);
+    tb_channels_leave(e);
     tb_transport_set_close(&e->transports);
     tb_channels_close(e);
     tb_accesses_work.close(&e->accesses);

@@ -77,9 +77,12 @@ static int standby_round(struct tb_engine *e)
     }
     n += tb_control_poll(e);
     n += tb_peers_flush(&e->peers);
+    if (!tb_list_empty(&e->accesses.waiting))
+        n += tb_accesses_work.push(&e->accesses);
     n += tb_ports_pump(&e->ports);
     n += drivers_advance(&e->driving);
-    n += tb_peers_bury(&e->peers);
+    if (!tb_list_empty(&e->peers.dying))
+        n += tb_peers_bury(&e->peers) + tb_accesses_work.bury(&e->windows);
     e->inside = false;
     e->counters.standby_rounds += n > 0;
     return n;

@@ -9,7 +9,7 @@ static void tell(void *context, uint32_t proc, const struct tb_registry_answer *
 {
     struct tb_job_registry *registry = context;
     uint32_t first = 0;
-    if (proc >= registry->book->ranks)
+    if (!tb_address_book_knows(registry->book, proc))
         return;
     struct tb_host_agent *agent = &registry->agents->all[tb_address_book_host_of(registry->book, proc)];
     if (!tb_host_agent_is_ready(agent))
@@ -59,7 +59,7 @@ void tb_job_registry_take(struct tb_job_registry *registry, const struct tb_host
 {
     struct tb_registry_question asked;
     const struct tb_address_book *book = registry->book;
-    if (rank >= book->ranks || tb_address_book_host_of(book, rank) != agent->host ||
+    if (!tb_address_book_knows(book, rank) || tb_address_book_host_of(book, rank) != agent->host ||
         tb_registry_question_get(question, &asked) != TB_OK)
         return;
     uint64_t before = registry->registry.next;

@@ -24,6 +24,10 @@ static int begin(const char *call, const char *name, enum tb_registry_kind kind,
 {
     tb_require_active(call);
     *question = (struct tb_registry_question){.kind = kind, .patience = TB_REGISTRY_FOREVER};
+    if (tb_self.job.first != 0)
+        return tb_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION, call,
+                        "named groups are of processes that were started with the job, and this one was spawned; its "
+                        "parents can join for it");
     if (name == NULL)
         return tb_raise_null(NULL, call, 1, "name");
     size_t length = strnlen(name, sizeof question->name);

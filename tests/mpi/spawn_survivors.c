@@ -1,0 +1,36 @@
+/* In a job that goes on without processes that die, those that it has started later are told of deaths like all others,
+ * and the first ones hear of the death of one that they had not known yet. */
+#include "test.h"
+
+#include <signal.h>
+
+int main(int argc, char **argv)
+{
+    MPI_Comm parent, inter;
+    int value = 0, sum = 0, flag;
+    test_begin(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_get_parent(&parent);
+    if (parent != MPI_COMM_NULL) { /* the sibling of one that dies, in shared memory or not */
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (test_rank == 1)
+            raise(SIGKILL);
+        CHECK_CLASS(MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_ERR_PROC_ABORTED);
+        MPI_Send(&(int){test_failures}, 1, MPI_INT, 0, 0, parent);
+        return test_end();
+    }
+    if (test_rank == test_size - 1) /* comes later than the death, and has heard of it by then */
+        for (double until = MPI_Wtime() + 0.3; MPI_Wtime() < until;)
+            MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    CHECK_EQUAL(
+        MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE),
+        MPI_SUCCESS);
+    MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    CHECK_CLASS(MPI_Recv(&value, 1, MPI_INT, 1, 0, inter, MPI_STATUS_IGNORE), MPI_ERR_PROC_ABORTED);
+    if (test_rank == 0)
+        CHECK_EQUAL(MPI_Recv(&value, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    MPI_Reduce(&(int){test_failures + value}, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (test_rank == 0 && sum == 0)
+        printf("those who are left are well\n");
+    return test_end();
+}
