@@ -418,6 +418,14 @@ void tb_engine_regroup(struct tb_engine *engine)
     tb_engine_unlock(engine);
 }
 
+void tb_engine_meet_last(struct tb_engine *engine, bool over)
+{
+    tb_engine_lock(engine);
+    if (engine->multicast != NULL)
+        tb_multicast_meet_last(engine->multicast->protocol, over);
+    tb_engine_unlock(engine);
+}
+
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
 static bool multicast_concerns(const struct tb_drive *d, const void *state)
@@ -428,7 +436,11 @@ static bool multicast_concerns(const struct tb_drive *d, const void *state)
 /* Of all channels at once: who has left one may still be needed by others. */
 static void multicast_miss(struct tb_list *active, const struct tb_peer *peer)
 {
-    tb_multicast_lose(port_in(active)->protocol, peer->proc.index);
+    struct tb_multicast *protocol = port_in(active)->protocol;
+    if (peer->error == TB_ERR_CLOSED)
+        tb_multicast_depart(protocol, peer->proc.index);
+    else
+        tb_multicast_lose(protocol, peer->proc.index);
 }
 
 static void multicast_give_up(void *state, const struct tb_failure *f)

@@ -461,6 +461,20 @@ void tb_multicast_lose(struct tb_multicast *m, uint32_t process)
     tb_multicast_ledger_lose(m);
 }
 
+void tb_multicast_depart(struct tb_multicast *m, uint32_t process)
+{
+    if (m->meets)
+        tb_multicast_ledger_close(m, process);
+    tb_multicast_lose(m, process);
+}
+
+void tb_multicast_meet_last(struct tb_multicast *m, bool over)
+{
+    m->meets = !over;
+    if (over)
+        tb_multicast_ledger_close(m, m->config.self);
+}
+
 void tb_multicast_introduce(struct tb_multicast *m, uint32_t process, const struct tb_multicast_address *address)
 {
     struct tb_multicast_peer *peer = tb_multicast_peers_get(&m->peers, process);

@@ -24,6 +24,7 @@ struct tb_multicast_context {
     struct tb_multicast_members members; /* with a list of its own */
     uint32_t *processes;                 /* NULL: the index is the process */
     bool left;
+    bool closed; /* nobody keeps anything of it any more, nor wants to know */
 
     struct tb_list receives, sends;     /* operations */
     struct tb_list sources;             /* messages of this process that others may ask for */

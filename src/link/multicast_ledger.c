@@ -11,12 +11,18 @@
 #define LAST_MOST     (60000 * TB_MULTICAST_MS)
 #define TELL_WAIT     (100 * TB_MULTICAST_MS) /* then less than what is wanted is told, if it is more than was told */
 
-static bool say(struct tb_multicast *m, uint32_t to, enum tb_multicast_confirm_word word, uint64_t context,
-                uint64_t number)
+static bool say_of(struct tb_multicast *m, uint64_t context, uint32_t to, enum tb_multicast_confirm_word word,
+                   uint64_t number)
 {
     struct tb_multicast_confirm c = {.word = (uint8_t)word, .context = context, .number = number};
     tb_multicast_put_confirm(tb_multicast_control_begin(m), &c);
     return tb_multicast_control_end(m, to, TB_MULTICAST_CONFIRM, NULL, 0);
+}
+
+static bool say(struct tb_multicast *m, const struct tb_multicast_context *c, uint32_t to,
+                enum tb_multicast_confirm_word word, uint64_t number)
+{
+    return c->closed || say_of(m, c->id, to, word, number);
 }
 
 /* ---- the tree ------------------------------------------------------------------------------------------------------
@@ -104,7 +110,7 @@ static void grant(struct tb_multicast *m, struct tb_multicast_context *c, uint64
     uint32_t left = 0;
     for (uint32_t i = 0; i < c->askers_count; i++) {
         struct tb_multicast_asker asker = c->askers[i];
-        bool told = asker.least <= floor && say(m, asker.process, TB_MULTICAST_GRANT, c->id, floor);
+        bool told = asker.least <= floor && say(m, c, asker.process, TB_MULTICAST_GRANT, floor);
         asker.least = told ? asker.most : asker.least;
         if (!told || asker.most > floor)
             c->askers[left++] = asker;
@@ -136,7 +142,7 @@ static void look(struct tb_multicast *m, struct tb_multicast_context *c)
             tb_multicast_kept_release(m, c, floor);
         grant(m, c, floor);
         c->told = floor;
-    } else if (is_due(m, c, floor) && say(m, c->parent, TB_MULTICAST_TELL, c->id, floor)) {
+    } else if (is_due(m, c, floor) && say(m, c, c->parent, TB_MULTICAST_TELL, floor)) {
         c->told = floor;
         c->tell_at = TB_NEVER;
     }
@@ -150,7 +156,7 @@ static void want(struct tb_multicast *m, struct tb_multicast_context *c, uint64_
     c->wanted = number > c->wanted ? number : c->wanted;
     for (uint32_t i = 0; i < c->children_count; i++)
         if (c->children[i].floor < number)
-            say(m, c->children[i].process, TB_MULTICAST_WANT, c->id, number);
+            say(m, c, c->children[i].process, TB_MULTICAST_WANT, number);
 }
 
 void tb_multicast_ledger_pass(struct tb_multicast *m, struct tb_multicast_context *c, uint64_t number)
@@ -174,7 +180,7 @@ static void ask_top(struct tb_multicast *m, struct tb_multicast_context *c)
     if (c->parent == TB_MULTICAST_NOBODY)
         want(m, c, c->asked);
     else
-        say(m, top_of(m, c), TB_MULTICAST_ASKER, c->id, c->asked);
+        say(m, c, top_of(m, c), TB_MULTICAST_ASKER, c->asked);
     c->wanted = c->asked > c->wanted ? c->asked : c->wanted;
     c->ask_at = m->now + c->ask_wait;
     c->ask_wait = 2 * c->ask_wait < ASK_WAIT_MOST ? 2 * c->ask_wait : ASK_WAIT_MOST;
@@ -233,9 +239,9 @@ static void answer_stranger(struct tb_multicast *m, uint32_t from, const struct 
     if (!m->config.calls.is_gone(m->config.calls.owner, w->context))
         return; /* they ask again */
     if (w->word == TB_MULTICAST_WANT)
-        say(m, from, TB_MULTICAST_TELL, w->context, EVERYTHING);
+        say_of(m, w->context, from, TB_MULTICAST_TELL, EVERYTHING);
     else if (w->word == TB_MULTICAST_ASKER)
-        say(m, from, TB_MULTICAST_GRANT, w->context, EVERYTHING);
+        say_of(m, w->context, from, TB_MULTICAST_GRANT, EVERYTHING);
 }
 
 /* A child's floor has risen. False: it is no child. */
@@ -255,7 +261,7 @@ static bool hear_tell(struct tb_multicast *m, struct tb_multicast_context *c, ui
 static void hear_want(struct tb_multicast *m, struct tb_multicast_context *c, uint32_t from, uint64_t number)
 {
     if (number <= c->told) { /* it was told, perhaps to one who had not joined yet */
-        say(m, from, TB_MULTICAST_TELL, c->id, c->told);
+        say(m, c, from, TB_MULTICAST_TELL, c->told);
     } else if (number != EVERYTHING) {
         want(m, c, number);
         look(m, c);
@@ -305,7 +311,7 @@ static void ask_last(struct tb_multicast *m, struct tb_multicast_context *c)
 {
     for (uint32_t i = 0; i < c->children_count; i++)
         if (c->children[i].floor != EVERYTHING)
-            say(m, c->children[i].process, TB_MULTICAST_WANT, c->id, EVERYTHING);
+            say(m, c, c->children[i].process, TB_MULTICAST_WANT, EVERYTHING);
     c->children_wait = 2 * c->children_wait < LAST_MOST ? 2 * c->children_wait : LAST_MOST;
     await_last(m, c);
 }
@@ -318,10 +324,10 @@ void tb_multicast_ledger_advance(struct tb_multicast *m)
             ask_top(m, c);
         else if (c->ask_at <= m->now)
             c->ask_at = TB_NEVER;
-        if (c->left && c->children_at <= m->now)
+        if (c->left && !m->meets && c->children_at <= m->now)
             ask_last(m, c);
         tb_multicast_schedule(m, c->ask_at);
-        tb_multicast_schedule(m, c->children_at);
+        tb_multicast_schedule(m, m->meets ? TB_NEVER : c->children_at);
         look(m, c); /* what was not taken is told now, too */
     }
 }
@@ -361,8 +367,17 @@ void tb_multicast_ledger_lose(struct tb_multicast *m)
     }
 }
 
+void tb_multicast_ledger_close(struct tb_multicast *m, uint32_t process)
+{
+    struct tb_multicast_context *c;
+    TB_LIST_EACH (c, &m->contexts.order, struct tb_multicast_context, in_order)
+        c->closed = c->closed || tb_multicast_tree_has(&c->members, process);
+}
+
 bool tb_multicast_ledger_is_needed(const struct tb_multicast_context *c)
 {
+    if (c->closed)
+        return false;
     if (c->askers_count > 0)
         return true;
     for (uint32_t i = 0; i < c->children_count; i++)

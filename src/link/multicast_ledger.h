@@ -22,6 +22,8 @@ void tb_multicast_ledger_flag(struct tb_multicast *m, struct tb_multicast_contex
 void tb_multicast_ledger_hear(struct tb_multicast *m, uint32_t from, const struct tb_multicast_confirm *c);
 /* A process is gone: whoever was told by it, or told it, turns to another. */
 void tb_multicast_ledger_lose(struct tb_multicast *m);
+/* In contexts with this member nothing is kept by anybody any more, nor will be. */
+void tb_multicast_ledger_close(struct tb_multicast *m, uint32_t process);
 /* Does what is due. */
 void tb_multicast_ledger_advance(struct tb_multicast *m);
 /* Whether somebody below waits for this process to pass something on. */

@@ -287,6 +287,37 @@ static void members_are_lost(void **state)
     a_member_is_lost(15);
 }
 
+/* The last meeting: nobody is kept from leaving, and those who are still there look for none of those who have left, in
+ * whatever order they do. */
+static void the_last_meeting_is_the_last(void **state)
+{
+    begin(16, 1);
+    for (uint32_t i = 0; i < 12; i++)
+        step(PLAY_BROADCAST, 0, i, 100)->root = i % 5;
+    start(1);
+    assert_true(play_run(&p));
+    assert_true(play_finish(&p));
+    for (uint32_t i = 0; i < 16; i++)
+        tb_multicast_meet_last(w.hosts[i].m, false);
+    run_until(w.now + WORLD_SECOND);
+    uint64_t before = play_sum(&p).confirms;
+    assert_true(before > 0);
+    for (uint32_t gone = 0; gone < 8; gone++) {
+        uint32_t process = (7 * gone + 3) % 16; /* parents before children, and children before parents */
+        tb_multicast_meet_last(w.hosts[process].m, true);
+        assert_false(tb_multicast_is_needed(w.hosts[process].m));
+        w.hosts[process].computes_until = TB_NEVER - 1;
+        for (uint32_t i = 0; i < 16; i++)
+            if (i != process && w.hosts[i].computes_until < w.now) {
+                tb_multicast_depart(w.hosts[i].m, process);
+                world_wake(&w.hosts[i], w.now);
+            }
+        run_until(w.now + 3 * WORLD_SECOND);
+    }
+    assert_int_equal(play_sum(&p).confirms, before);
+    end();
+}
+
 /* ---- hearing again, and landing in place ---------------------------------------------------------------------------
  */
 
@@ -443,6 +474,7 @@ int main(void)
         cmocka_unit_test(contexts_are_forgotten),
         cmocka_unit_test(a_root_is_lost),
         cmocka_unit_test(members_are_lost),
+        cmocka_unit_test(the_last_meeting_is_the_last),
         cmocka_unit_test(deaf_for_a_while),
         cmocka_unit_test(landing_in_place),
         cmocka_unit_test(stopped_members_are_forgotten),

@@ -40,6 +40,7 @@ struct tb_multicast {
     uint16_t scratch_piece;       /* of at most so many bytes */
     uint64_t questions, statuses; /* serial numbers */
     bool deaf;
+    bool meets; /* the last meeting of all has begun here */
 
     /* Of a root: copies of short messages. */
     struct tb_list kept;    /* the oldest first */

@@ -81,7 +81,14 @@ static int meet_last(const char *call)
     struct tb_collective what = {.operation = TB_OPERATION_BARRIER, .connected = true};
     struct tb_binding binding = {.call = call, .buffers[TB_SYMBOL_OUT] = {.type = &tb_type_byte}};
     int error = tb_engine_flush(tb_self.engine);
-    return error == TB_OK ? tb_comm_execute(tb_self.world, &what, &binding) : error;
+    if (error != TB_OK)
+        return error;
+    if (tb_self.present == 1)
+        tb_engine_meet_last(tb_self.engine, false);
+    error = tb_comm_execute(tb_self.world, &what, &binding);
+    if (error == TB_OK && tb_self.present == 1)
+        tb_engine_meet_last(tb_self.engine, true);
+    return error;
 }
 
 /* In a job that outlives its ranks nobody can wait for one that has died. */
