@@ -425,7 +425,7 @@ static void common_stop(struct tb_drive *d, int error)
     d->channel->engine->waiting.stirred = true;
 }
 
-static void common_reserve(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective)
+static void common_reserve(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective, uint8_t operation)
 {
     tb_common_reserve(state, r, places);
 }

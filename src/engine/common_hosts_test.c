@@ -508,7 +508,7 @@ static void a_kept_one_is_given_up(void **state)
             struct call *c = &calls[rank];
             c->binding.start++;
             if (fails && rank == 4) {
-                tb_driven_skip(c->kept->drivers, c->binding.numbers[0], 2);
+                tb_driven_skip(c->kept->drivers, &c->binding, 2);
                 tb_engine_lock(h.engines[rank]);
                 tb_channel_give_up(h.channels[rank], c->program, &c->binding, tb_error(TB_ERR_MEMORY, "as told"));
                 tb_engine_unlock(h.engines[rank]);

@@ -284,7 +284,7 @@ static void none_holds_up_another(void **state)
         else
             tb_program_post(h.channels[rank], &held[rank].request, held[rank].program, &held[rank].binding);
         if (rank == 2)
-            tb_driven_skip(h.channels[2]->drivers, 0, 1);
+            tb_driven_skip(h.channels[2]->drivers, &(struct tb_binding){.numbers = {0}}, 1);
         for (uint32_t i = 0; i < OTHERS; i++) {
             struct call *c = &others[rank][i];
             tb_builder_open(&b, PIECES);

@@ -147,12 +147,12 @@ void tb_driven_close(struct tb_driven *all)
         }
 }
 
-void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, uint32_t collective, uint32_t places,
-                       const uint32_t *used)
+void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, const struct tb_binding *binding,
+                       uint32_t places, const uint32_t *used)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
         if (all[i].state != NULL) {
-            all[i].driver->reserve(all[i].state, &reserved[i], places, collective);
+            all[i].driver->reserve(all[i].state, &reserved[i], places, binding->numbers[0], binding->operation);
             all[i].driver->forgo(all[i].state, &reserved[i], ((1u << places) - 1) & ~used[i]);
         }
 }
@@ -164,12 +164,12 @@ void tb_driven_forgo(const struct tb_driven *all, struct tb_reserved *reserved, 
             all[i].driver->forgo(all[i].state, &reserved[i], left[i]);
 }
 
-void tb_driven_skip(const struct tb_driven *all, uint32_t collective, uint32_t places)
+void tb_driven_skip(const struct tb_driven *all, const struct tb_binding *binding, uint32_t places)
 {
     struct tb_reserved r;
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT && places > 0; i++)
         if (all[i].state != NULL) {
-            all[i].driver->reserve(all[i].state, &r, places, collective);
+            all[i].driver->reserve(all[i].state, &r, places, binding->numbers[0], binding->operation);
             all[i].driver->forgo(all[i].state, &r, r.left);
         }
 }

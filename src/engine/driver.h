@@ -75,8 +75,9 @@ struct tb_driver_table {
     int (*agree)(void *state, bool all);
     void (*close)(void *state);
 
-    /* A collective of this number begins, or is refused: takes so many places, of which all ranks take the same. */
-    void (*reserve)(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective);
+    /* A collective of this number and operation begins, or is refused: takes so many places, of which all ranks take
+     * the same. */
+    void (*reserve)(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective, uint8_t operation);
     /* These of them, a bit for each, will not be started here. */
     void (*forgo)(void *state, struct tb_reserved *r, uint32_t places);
     /* Steps of one collective are started in any order, when their first item is ready; `extend`: more of them are.
@@ -180,11 +181,11 @@ int tb_driven_agree(struct tb_driven *all, struct tb_driven *proposed, const str
                     uint64_t agreed, bool *any);
 /* A collective of so many places begins, of which it uses some: bits for each driver. Then those that it will not start
  * after all. Arrays of TB_DRIVERS_LIMIT. */
-void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, uint32_t collective, uint32_t places,
-                       const uint32_t *used);
+void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, const struct tb_binding *binding,
+                       uint32_t places, const uint32_t *used);
 void tb_driven_forgo(const struct tb_driven *all, struct tb_reserved *reserved, const uint32_t *left);
 /* A collective of so many is not begun here. */
-void tb_driven_skip(const struct tb_driven *all, uint32_t collective, uint32_t places);
+void tb_driven_skip(const struct tb_driven *all, const struct tb_binding *binding, uint32_t places);
 void tb_driven_lose(const struct tb_driven *all, const struct tb_peer *peer);
 void tb_driven_give_up(const struct tb_driven *all, const struct tb_failure *f);
 void tb_driven_hear(const struct tb_driven *all, const struct tb_message *m);

@@ -101,7 +101,8 @@ static void recorder_stop(struct tb_drive *d, int error)
     outcome = error;
 }
 
-static void recorder_reserve(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective)
+static void recorder_reserve(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective,
+                             uint8_t operation)
 {
     note("reserve%u ", places);
     r->first = taken;

@@ -1,12 +1,17 @@
 #include "engine/multicast.h"
 
+#include "engine/channel.h"
 #include "engine/engine_state.h"
+#include "engine/failure.h"
+#include "engine/mismatch.h"
 #include "engine/multicast_port.h"
 
 #include <stdlib.h>
 
 #define ITEM_BITS  12u /* of a number: of an item of a step, */
-#define PLACE_BITS 4u  /* of its place in the collective */
+#define PLACE_BITS 4u  /* of its place in the collective, */
+#define OPERATION_BITS                                                                                                 \
+    8u /* of the operation of that: ranks that call different ones do not take each other's messages */
 
 _Static_assert(TB_COMPOSITE_ITEMS <= 1u << ITEM_BITS && TB_PROGRAM_PLACES_LIMIT <= 1u << PLACE_BITS,
                "each item has a number of its own");
@@ -15,8 +20,8 @@ struct tb_multicast_channel {
     struct tb_engine *engine;
     uint64_t context;
     bool joined;
-    uint32_t count, self; /* ranks of the cluster, and which of them this one is */
-    uint32_t *procs;
+    uint32_t count, self;    /* ranks of the cluster, and which of them this one is */
+    uint32_t *procs, *ranks; /* of them */
     uint64_t newest;         /* number of a collective of the channel, which does not wrap */
     struct tb_list reserved; /* of collectives that are not finished, in their order */
     struct tb_list drives;
@@ -33,7 +38,7 @@ struct tb_multicast_drive {
     struct tb_drive drive;
     struct tb_multicast_channel *channel;
     struct tb_multicast_work *work;
-    struct tb_list in_channel;
+    struct tb_list in_channel, in_port;
     struct tb_list in_ended; /* it is over, which is told when the driver is advanced */
     struct tb_reserved own;  /* of a step that is all of its collective */
     bool under_way;          /* the operation; otherwise it waits for the next item to be ready */
@@ -73,7 +78,7 @@ static int multicast_open(struct tb_engine *e, const struct tb_channel_config *c
     if (e->config.multicast == NULL || !config->common || config->kept > 0 || !has_others(e, config))
         return TB_OK;
     struct tb_multicast_channel *c = calloc(1, sizeof *c);
-    uint32_t *procs = malloc(config->size * sizeof *procs);
+    uint32_t *procs = malloc(2 * config->size * sizeof *procs);
     if (c == NULL || procs == NULL) {
         free(c);
         free(procs);
@@ -81,6 +86,7 @@ static int multicast_open(struct tb_engine *e, const struct tb_channel_config *c
     }
     c->engine = e;
     c->procs = procs;
+    c->ranks = procs + config->size;
     tb_list_init(&c->reserved);
     tb_list_init(&c->drives);
     *state = c;
@@ -97,6 +103,7 @@ static void multicast_enter(struct tb_engine *e, const struct tb_channel_config 
         if (!is_near(e, config, rank))
             continue;
         c->self = rank == config->rank ? c->count : c->self;
+        c->ranks[c->count] = rank;
         c->procs[c->count++] = proc_of(config, rank);
     }
 }
@@ -132,11 +139,15 @@ static struct tb_multicast_port *channel_join(struct tb_multicast_channel *c)
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 /* The number of a collective that does not wrap. */
-static uint64_t number_of(struct tb_multicast_channel *c, uint32_t collective)
+static uint64_t number_of(const struct tb_multicast_channel *c, uint32_t collective)
 {
-    int64_t ahead = (int32_t)(collective - (uint32_t)c->newest);
-    uint64_t number = c->newest + (uint64_t)ahead;
-    c->newest = ahead > 0 ? number : c->newest;
+    return c->newest + (uint64_t)(int32_t)(collective - (uint32_t)c->newest);
+}
+
+static uint64_t number_reach(struct tb_multicast_channel *c, uint32_t collective)
+{
+    uint64_t number = number_of(c, collective);
+    c->newest = number > c->newest ? number : c->newest;
     return number;
 }
 
@@ -153,7 +164,7 @@ static uint32_t items_done(const struct tb_multicast_channel *c, const struct tb
 /* All before the oldest that is not finished are over. */
 static void channel_pass(struct tb_multicast_channel *c)
 {
-    uint64_t first = (c->newest + 1) << PLACE_BITS;
+    uint64_t first = (c->newest + 1) << (OPERATION_BITS + PLACE_BITS);
     uint32_t items = 0;
     if (c->engine->multicast == NULL || !c->joined)
         return;
@@ -166,10 +177,11 @@ static void channel_pass(struct tb_multicast_channel *c)
     tb_multicast_pass(c->engine->multicast->protocol, c->context, first << ITEM_BITS | items);
 }
 
-static void multicast_reserve(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective)
+static void multicast_reserve(void *state, struct tb_reserved *r, uint32_t places, uint32_t collective,
+                              uint8_t operation)
 {
     struct tb_multicast_channel *c = state;
-    r->first = number_of(c, collective) << PLACE_BITS;
+    r->first = (number_reach(c, collective) << OPERATION_BITS | operation) << PLACE_BITS;
     r->left = (1u << places) - 1;
     tb_list_append(&c->reserved, &r->in_order);
     channel_join(c); /* also if nothing is started here: others count on being told how far this process is */
@@ -282,6 +294,7 @@ static bool drive_go_on(struct tb_multicast_drive *s)
 static void drive_end(struct tb_multicast_drive *s)
 {
     tb_list_remove(&s->in_channel);
+    tb_list_remove(&s->in_port);
     free(s->work);
     s->work = NULL;
     multicast_forgo(s->channel, s->drive.reserved, 1u << s->drive.step->edge);
@@ -313,9 +326,10 @@ static bool multicast_start(struct tb_drive *d, void *state, bool idle)
     d->done = 0;
     d->error = TB_OK;
     tb_list_init(&s->in_ended);
+    tb_list_init(&s->in_port);
     tb_list_append(&s->channel->drives, &s->in_channel);
     if (d->reserved == NULL) {
-        multicast_reserve(state, &s->own, 1, d->collective);
+        multicast_reserve(state, &s->own, 1, d->collective, d->binding->operation);
         d->reserved = &s->own;
     }
     struct tb_multicast_port *port = channel_join(s->channel);
@@ -323,6 +337,8 @@ static bool multicast_start(struct tb_drive *d, void *state, bool idle)
         d->error = tb_error(TB_ERR_MEMORY, "no memory for a multicast");
     else
         tb_multicast_port_listen(port);
+    if (port != NULL)
+        tb_list_append(&port->drives, &s->in_port);
     bool over = tb_drive_over(d) || drive_go_on(s);
     if (over)
         drive_end(s);
@@ -361,10 +377,88 @@ static struct tb_multicast_port *port_in(const struct tb_list *active)
     return TB_CONTAINER(active->next, struct tb_multicast_port, in_active);
 }
 
+/* ---- ranks that call other collectives --------------------------------------------------------------------------- */
+
+/* The operation that a rank has multicast something of, of which nothing was begun here, with one of these numbers. */
+static bool overhears(const struct tb_multicast_channel *c, uint64_t first, uint64_t end, uint32_t *rank,
+                      uint8_t *theirs)
+{
+    uint64_t number;
+    uint32_t root, i = 0;
+    if (!tb_multicast_overhear(c->engine->multicast->protocol, c->context, first, end - 1, &number, &root))
+        return false;
+    while (i < c->count && c->procs[i] != root)
+        i++;
+    if (i == c->count)
+        return false;
+    *rank = c->ranks[i];
+    *theirs = (uint8_t)(number >> (PLACE_BITS + ITEM_BITS));
+    return true;
+}
+
+/* The same of all operations of a collective but this. */
+static bool overhears_other(const struct tb_multicast_channel *c, uint32_t collective, uint8_t operation,
+                            uint32_t *rank, uint8_t *theirs)
+{
+    const uint32_t one = PLACE_BITS + ITEM_BITS; /* bits of the numbers of one operation */
+    uint64_t first = number_of(c, collective) << OPERATION_BITS;
+    return overhears(c, first << one, (first | operation) << one, rank, theirs) ||
+           overhears(c, ((first | operation) + 1) << one, (first + (1u << OPERATION_BITS)) << one, rank, theirs);
+}
+
+static bool multicast_overhear(void *state, uint32_t collective, uint8_t operation, uint32_t *rank, uint8_t *theirs)
+{
+    struct tb_multicast_channel *c = state;
+    if (c->engine->multicast == NULL || !overhears_other(c, collective, operation, rank, theirs))
+        return false;
+    number_reach(c, collective); /* it may have no place here, but others count on its having been passed */
+    channel_join(c);
+    channel_pass(c);
+    return true;
+}
+
+/* Whether this one waits in vain: others have called another operation, or have another root. */
+static bool drive_overhears(struct tb_multicast_drive *s)
+{
+    struct tb_drive *d = &s->drive;
+    uint64_t place = d->reserved->first + d->step->edge, match = tb_failure_name(d->binding);
+    uint32_t rank;
+    uint8_t theirs, mine = d->binding->operation;
+    bool heard = tb_mismatch_waits(d->channel->collective, match, &rank, &theirs) ||
+                 overhears_other(s->channel, d->collective, mine, &rank, &theirs);
+    bool unlike = !heard && overhears(s->channel, place << ITEM_BITS, (place + 1) << ITEM_BITS, &rank, &theirs) &&
+                  rank != d->step->peer;
+    if (!heard && !unlike)
+        return false;
+    tb_multicast_stop(s->channel->engine->multicast->protocol, &s->work->operation);
+    s->channel->engine->multicast->waiting--;
+    s->under_way = false;
+    d->error = unlike ? tb_error(TB_ERR_MISMATCH, "%s: rank %u has sent what this rank (%u) expects of rank %u",
+                                 tb_operation_name(mine), rank, d->channel->rank, d->step->peer)
+                      : tb_mismatch_explain(d->collective, rank, theirs, d->channel->rank, mine);
+    return true;
+}
+
+/* Ends those that wait in vain. How many. */
+static int drives_overhear(struct tb_multicast_port *port)
+{
+    struct tb_multicast_drive *s;
+    TB_LIST_EACH (s, &port->drives, struct tb_multicast_drive, in_port)
+        if (s->under_way && !tb_drive_over(&s->drive) && drive_overhears(s)) {
+            drive_end(s);
+            s->drive.moved(&s->drive);
+            return 1;
+        }
+    return 0;
+}
+
+/* ---- going on ---------------------------------------------------------------------------------------------------- */
+
 static int multicast_advance(struct tb_list *active, bool thorough)
 {
     struct tb_multicast_port *port = port_in(active);
     int n = tb_multicast_port_advance(port, thorough) + tb_casts_advance(port);
+    n += thorough && n == 0 ? drives_overhear(port) : 0;
     while (!tb_list_empty(&port->ended)) {
         struct tb_multicast_drive *s = TB_CONTAINER(port->ended.next, struct tb_multicast_drive, in_ended);
         tb_list_remove(&s->in_ended);
@@ -477,4 +571,5 @@ const struct tb_driver_table tb_driver_multicast = {.name = "multicast",
                                                     .end = multicast_end,
                                                     .concerns = multicast_concerns,
                                                     .give_up = multicast_give_up,
+                                                    .overhear = multicast_overhear,
                                                     .describe = multicast_describe};

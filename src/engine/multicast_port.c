@@ -201,6 +201,7 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
     if (port->frame == NULL)
         return TB_ERR_MEMORY;
     tb_list_init(&port->ended);
+    tb_list_init(&port->drives);
     tb_list_init(&port->casts);
     tb_list_init(&port->heard);
     (void)tb_random_secret(&seed, sizeof seed);

@@ -39,6 +39,7 @@ struct tb_multicast_port {
     struct tb_random random;
     struct tb_list in_active; /* in the engine's list of what the driver has under way, from the beginning to the end */
     struct tb_list ended;     /* drives whose end is to be told */
+    struct tb_list drives;    /* all of them */
     uint32_t waiting;         /* operations that are under way here */
     uint32_t rounds;          /* of progress, since sockets were looked at */
     bool listens;             /* the sockets are wanted */

@@ -443,6 +443,50 @@ static void one_gives_it_up(void **state)
     world_close(&h);
 }
 
+/* One calls another operation, or names another root: it is told, nobody waits for ever, and what comes then goes well.
+ * As before a sleep, since only then somebody looks. */
+static void one_calls_another(void **state)
+{
+    static const struct {
+        uint32_t odd, odd_root, root;
+        enum tb_operation operation;
+        uint64_t bytes;
+    } ways[] = {{4, 0, 1, TB_OPERATION_BARRIER, 100},
+                {4, 1, 1, TB_OPERATION_SCATTER, 100}, /* the same place, and the same root */
+                {4, 2, 1, TB_OPERATION_BCAST, 100},
+                {4, 0, 1, TB_OPERATION_REDUCE, 200000},
+                {1, 4, 1, TB_OPERATION_SCATTER, 200000}};
+    struct hosts h;
+    world_open(&h, true);
+    all_listen(&h);
+    for (uint32_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct call calls[RANKS];
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            bool odd = rank == ways[i].odd;
+            call_make(&calls[rank], &h, rank, odd ? ways[i].odd_root : ways[i].root, ways[i].bytes, 1);
+            calls[rank].binding.operation = odd ? (uint8_t)ways[i].operation : TB_OPERATION_BCAST;
+            call_post(&calls[rank], &h, rank);
+        }
+        uint64_t end = tb_clock_now_real() + PATIENCE;
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            while (!tb_request_done(&calls[rank].request) && tb_clock_now_real() < end) {
+                progress(&h);
+                for (uint32_t k = 0; k < RANKS; k++)
+                    tb_driving_advance(&h.engines[k]->driving, true);
+            }
+            assert_true(tb_request_done(&calls[rank].request));
+            int error = calls[rank].request.status.error;
+            assert_true(rank != ways[i].odd || ways[i].odd == ways[i].root || error != TB_OK);
+            assert_true(error != TB_ERR_PEER && error != TB_ERR_TIMEOUT);
+            tb_program_free(calls[rank].program);
+            free(calls[rank].bytes);
+        }
+        for (uint32_t root = 0; root < RANKS; root++)
+            broadcast(&h, root, 3000 * (uint64_t)i, 1);
+    }
+    world_close(&h);
+}
+
 /* A root frees its channel when it has sent, while others have not begun to receive: they still get it. */
 static void a_root_leaves_early(void **state)
 {
@@ -479,17 +523,12 @@ static void a_root_leaves_early(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_and_root),
-        cmocka_unit_test(items_of_a_step),
-        cmocka_unit_test(the_group_stops_working),
-        cmocka_unit_test(the_group_has_failed_before),
-        cmocka_unit_test(the_group_moves),
-        cmocka_unit_test(a_process_without_sockets),
-        cmocka_unit_test(another_job_is_told_of),
-        cmocka_unit_test(very_many_at_once),
-        cmocka_unit_test(one_gives_it_up),
-        cmocka_unit_test(a_root_leaves_early),
-        cmocka_unit_test(a_process_is_lost_before_anything_was_multicast),
+        cmocka_unit_test(every_size_and_root),     cmocka_unit_test(items_of_a_step),
+        cmocka_unit_test(the_group_stops_working), cmocka_unit_test(the_group_has_failed_before),
+        cmocka_unit_test(the_group_moves),         cmocka_unit_test(a_process_without_sockets),
+        cmocka_unit_test(another_job_is_told_of),  cmocka_unit_test(very_many_at_once),
+        cmocka_unit_test(one_gives_it_up),         cmocka_unit_test(one_calls_another),
+        cmocka_unit_test(a_root_leaves_early),     cmocka_unit_test(a_process_is_lost_before_anything_was_multicast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,8 +125,7 @@ static void collective_refuse(struct tb_channel *channel, const struct tb_progra
     struct tb_binding numbered = *binding;
     if (!binding->numbered)
         tb_run_number(channel, &numbered);
-    tb_driven_skip(tb_channel_drivers(channel, binding), numbered.numbers[0],
-                   tb_channel_places(channel, program, binding));
+    tb_driven_skip(tb_channel_drivers(channel, binding), &numbered, tb_channel_places(channel, program, binding));
     tb_channel_give_up(channel, program, &numbered, error);
 }
 

@@ -66,7 +66,7 @@ static void run_follow(struct tb_run *run, const struct tb_failure *f)
     uint32_t places = tb_channel_places(channel, run->program, &run->binding);
     run_stop(run, tb_failure_explain(f));
     if (f->places > places)
-        tb_driven_skip(tb_channel_drivers(channel, &run->binding), run->binding.numbers[0], f->places - places);
+        tb_driven_skip(tb_channel_drivers(channel, &run->binding), &run->binding, f->places - places);
     tb_channel_pass_on(channel, run->program, &run->binding, f);
 }
 
@@ -504,7 +504,7 @@ static void run_reserve(struct tb_run *run, struct tb_channel *channel)
         if (run->program->steps[i].kind == TB_STEP_COMPOSITE)
             used[run->program->steps[i].contract.driver] |= 1u << run->program->steps[i].edge;
     run->drivers = tb_channel_drivers(channel, &run->binding);
-    tb_driven_reserve(run->drivers, run->reserved, run->binding.numbers[0], places, used);
+    tb_driven_reserve(run->drivers, run->reserved, &run->binding, places, used);
 }
 
 /* That of its channels which has lost a process; NULL: none has. */

@@ -461,6 +461,17 @@ void tb_multicast_lose(struct tb_multicast *m, uint32_t process)
     tb_multicast_ledger_lose(m);
 }
 
+bool tb_multicast_overhear(const struct tb_multicast *m, uint64_t context, uint64_t first, uint64_t last,
+                           uint64_t *number, uint32_t *root)
+{
+    struct tb_multicast_untaken found;
+    if (!tb_multicast_early_among(&m->early, context, first, last, &found))
+        return false;
+    *number = found.number;
+    *root = found.root;
+    return true;
+}
+
 void tb_multicast_depart(struct tb_multicast *m, uint32_t process)
 {
     if (m->meets)

@@ -255,6 +255,11 @@ void tb_multicast_control_writable(struct tb_multicast *m);
 void tb_multicast_advance(struct tb_multicast *m);
 uint64_t tb_multicast_deadline(const struct tb_multicast *m);
 
+/* Something has come lately of a message with a number of these that was not begun here: *number, and the process that
+ * is its root. */
+bool tb_multicast_overhear(const struct tb_multicast *m, uint64_t context, uint64_t first, uint64_t last,
+                           uint64_t *number, uint32_t *root);
+
 /* A process is gone. What needs it ends with an error that names it. */
 void tb_multicast_lose(struct tb_multicast *m, uint32_t process);
 /* The same of one that has left in good order. */

@@ -44,6 +44,32 @@ static void drop_control(struct tb_multicast_early *e, struct tb_multicast_early
     free(c);
 }
 
+void tb_multicast_early_miss(struct tb_multicast_early *e, uint64_t context, uint64_t number, uint32_t root)
+{
+    const struct tb_multicast_untaken new = {context, number, root};
+    for (uint32_t i = 0; i < TB_MULTICAST_UNTAKEN; i++)
+        if (e->untaken[i].context == context && e->untaken[i].number == number && e->untaken[i].root == root)
+            return;
+    e->untaken[e->untaken_next++ % TB_MULTICAST_UNTAKEN] = new;
+}
+
+bool tb_multicast_early_among(const struct tb_multicast_early *e, uint64_t context, uint64_t first, uint64_t last,
+                              struct tb_multicast_untaken *found)
+{
+    const struct tb_multicast_early_entry *entry;
+    TB_LIST_EACH (entry, &e->order, const struct tb_multicast_early_entry, in_order)
+        if (entry->context == context && entry->number >= first && entry->number <= last && entry->rooted) {
+            *found = (struct tb_multicast_untaken){context, entry->number, entry->root};
+            return true;
+        }
+    for (uint32_t i = 0; i < TB_MULTICAST_UNTAKEN && i < e->untaken_next; i++) {
+        *found = e->untaken[i];
+        if (found->context == context && found->number >= first && found->number <= last)
+            return true;
+    }
+    return false;
+}
+
 void tb_multicast_early_drop(struct tb_multicast_early *e, struct tb_multicast_early_entry *entry)
 {
     struct tb_multicast_early_control *c;
@@ -78,8 +104,11 @@ void tb_multicast_early_pass(struct tb_multicast_early *e, uint64_t context, uin
 {
     struct tb_multicast_early_entry *entry;
     TB_LIST_EACH (entry, &e->order, struct tb_multicast_early_entry, in_order)
-        if (entry->context == context && entry->number < number)
+        if (entry->context == context && entry->number < number) {
+            if (entry->rooted)
+                tb_multicast_early_miss(e, context, entry->number, entry->root);
             tb_multicast_early_drop(e, entry);
+        }
 }
 
 /* The oldest that may give way, other than this one. */

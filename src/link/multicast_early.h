@@ -11,6 +11,7 @@
 #include "link/multicast.h"
 
 #define TB_MULTICAST_EARLY_BUCKETS 64u
+#define TB_MULTICAST_UNTAKEN       16u
 
 struct tb_multicast_early {
     struct tb_list buckets[TB_MULTICAST_EARLY_BUCKETS];
@@ -18,6 +19,12 @@ struct tb_multicast_early {
     uint64_t bytes, limit;
     uint64_t unknown_bytes; /* of contexts that were not joined */
     uint32_t window;        /* fragments that a root sends without a report, at most */
+    /* Messages of which something came that nobody took, lately: a ring. */
+    struct tb_multicast_untaken {
+        uint64_t context, number;
+        uint32_t root;
+    } untaken[TB_MULTICAST_UNTAKEN];
+    uint32_t untaken_next;
 };
 
 struct tb_multicast_early_entry {
@@ -59,6 +66,11 @@ void tb_multicast_early_open(struct tb_multicast_early *e, uint64_t limit, uint3
 void tb_multicast_early_close(struct tb_multicast_early *e);
 struct tb_multicast_early_entry *tb_multicast_early_find(const struct tb_multicast_early *e, uint64_t context,
                                                          uint64_t number, uint32_t root);
+/* Something came of a message when its number had been passed. */
+void tb_multicast_early_miss(struct tb_multicast_early *e, uint64_t context, uint64_t number, uint32_t root);
+/* A message with one of these numbers of which something has come and was not taken, or not yet. */
+bool tb_multicast_early_among(const struct tb_multicast_early *e, uint64_t context, uint64_t first, uint64_t last,
+                              struct tb_multicast_untaken *found);
 void tb_multicast_early_drop(struct tb_multicast_early *e, struct tb_multicast_early_entry *entry);
 /* Of a context all whose numbers are less. */
 void tb_multicast_early_pass(struct tb_multicast_early *e, uint64_t context, uint64_t number);

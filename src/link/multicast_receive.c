@@ -246,6 +246,7 @@ bool tb_multicast_receive_data(struct tb_multicast *m, const struct tb_datagram 
     if (tb_multicast_operation_is_over(m, c, head->context, head->number)) {
         m->counters.late++;
         note_late(m, head);
+        tb_multicast_early_miss(&m->early, head->context, head->number, head->sender);
         return false;
     }
     if (!may_send(m, c, head->number, head->sender)) {
