@@ -81,7 +81,7 @@ static __attribute__((unused)) void columns_pass(struct host *h)
 {
     for (uint32_t rank = 0; rank < h->ranks; rank++)
         for (uint32_t i = 0; i < TB_BOARD_COLUMNS; i += TB_PROGRAM_PLACES_LIMIT)
-            tb_driven_skip(h->channels[rank]->drivers, 0, TB_PROGRAM_PLACES_LIMIT);
+            tb_driven_skip(h->channels[rank]->drivers, &(struct tb_binding){.operation = 0}, TB_PROGRAM_PLACES_LIMIT);
 }
 
 static void host_close(struct host *h)
