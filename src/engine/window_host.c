@@ -349,9 +349,10 @@ static int find_way(const struct tb_window_host *h, uint32_t rank, struct tb_spa
     if (m == NULL || (m->memory == NULL && !may_copy(h, m)))
         return TB_AGAIN;
     while (there.left > 0) {
-        if (!piece_is_inside(h, m, &there) && h->config.dynamic)
-            return TB_AGAIN; /* the target may know more */
-        if (!piece_is_inside(h, m, &there))
+        bool inside = piece_is_inside(h, m, &there); /* asked once: the target may be attaching other memory */
+        if (!inside && h->config.dynamic)
+            return TB_AGAIN; /* the target knows more */
+        if (!inside)
             return tb_error(TB_ERR_ARGUMENT,
                             "%llu bytes from byte %llu on are not in the window of rank %u, which has %llu",
                             (unsigned long long)there.length, (unsigned long long)(uintptr_t)there.base, rank,
