@@ -47,7 +47,8 @@ struct tb_collective {
     bool in_place;          /* on this rank; changes no message */
     bool inter;             /* size and rank are those of the local group */
     bool common;            /* ranks of a host share memory through which composite steps can be run, on each host */
-    bool connected;         /* no multicast: it may be started in another order than elsewhere, or is the job's last */
+    bool connected;         /* no multicast: it may be started in another order than elsewhere */
+    bool last;              /* the meeting with which a job ends, connected too: no plan is for it, nor is it counted */
     uint8_t skip;           /* levels that algorithms by levels leave out: bits 1 << enum tb_level */
     uint32_t remote_size;
     uint64_t argument; /* of algorithms that take one; 0: its own */

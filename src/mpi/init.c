@@ -78,7 +78,7 @@ static int settle(void)
 /* Whoever has multicast something may need others to know that it is everywhere; after this nobody does any more. */
 static int meet_last(const char *call)
 {
-    struct tb_collective what = {.operation = TB_OPERATION_BARRIER, .connected = true};
+    struct tb_collective what = {.operation = TB_OPERATION_BARRIER, .connected = true, .last = true};
     struct tb_binding binding = {.call = call, .buffers[TB_SYMBOL_OUT] = {.type = &tb_type_byte}};
     int error = tb_engine_flush(tb_self.engine);
     if (error != TB_OK)

@@ -439,7 +439,7 @@ int tb_shape_plans_follow(struct tb_plan_cache *cache, struct tb_shape_plans *pl
     struct mark mark;
     *choice = (struct tb_choice){.reason = TB_REASON_PLAN};
     *forest = NULL;
-    if (plans->hosts == NULL)
+    if (plans->hosts == NULL || c->last)
         return TB_OK;
     struct tb_collective call = call_of(plans, c, &mark);
     wish = wish != NULL && *wish->name != 0 ? wish : &cache->wishes[call.operation];

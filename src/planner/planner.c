@@ -24,7 +24,7 @@ struct key {
     uint8_t flags;
 };
 
-enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2, KEY_COMMON = 4, KEY_REPRODUCIBLE = 8, KEY_CONNECTED = 16 };
+enum { KEY_COMMUTATIVE = 1, KEY_IN_PLACE = 2, KEY_COMMON = 4, KEY_REPRODUCIBLE = 8, KEY_CONNECTED = 16, KEY_LAST = 32 };
 
 /* A program is kept once for all roots with which it is the same: those in one place far away, for example, or all
  * those from which what comes along a chain passes this rank in the same way. */
@@ -126,7 +126,7 @@ static void planner_unlock(struct tb_planner *p)
 /* Tells the cache how often a kept program has run. */
 static void kept_count(struct tb_planner *p, struct kept *k)
 {
-    if (k->program == NULL || k->calls == 0)
+    if (k->program == NULL || k->calls == 0 || (k->key.flags & KEY_LAST) != 0)
         return;
     struct tb_collective c = {.operation = (enum tb_operation)k->key.operation,
                               .size = p->size,
@@ -180,7 +180,8 @@ void tb_planner_close(struct tb_planner *planner)
 static struct key key_of(const struct tb_collective *c)
 {
     struct key k = {.operation = (uint8_t)c->operation,
-                    .flags = (uint8_t)((c->common ? KEY_COMMON : 0) | (c->connected ? KEY_CONNECTED : 0))};
+                    .flags = (uint8_t)((c->common ? KEY_COMMON : 0) | (c->connected ? KEY_CONNECTED : 0) |
+                                       (c->last ? KEY_LAST : 0))};
     if (c->operation == TB_OPERATION_BARRIER)
         return k;
     k.root = c->root;
