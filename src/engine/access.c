@@ -258,7 +258,7 @@ static bool may_access(struct tb_window_rank *r)
         return true;
     if (r->locking == TB_LOCK_NONE) {
         r->locking = TB_LOCK_SHARED;
-        tb_window_tell(r, TB_KIND_LOCK, 0, TB_LOCK_SHARED);
+        tb_window_tell(r, TB_KIND_LOCK, 0, TB_LOCK_JOIN);
     }
     return r->locked != TB_LOCK_NONE;
 }

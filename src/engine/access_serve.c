@@ -249,7 +249,7 @@ static void to_origin(struct tb_window_rank *r, const struct tb_message *m)
         }
         if (r->queued || r->locking == TB_LOCK_NONE)
             return;
-        r->locked = r->locking;
+        tb_window_hold(r, (enum tb_lock_mode)r->locking);
         r->locking = TB_LOCK_NONE;
         tb_accesses_release(r);
         return;

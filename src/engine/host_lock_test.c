@@ -98,6 +98,64 @@ static void nobody_is_woken_for_an_old_ticket(void **state)
     }
 }
 
+/* One that waits behind another who wants it alone hears that somebody shares it, joins, and lets its ticket pass. */
+static void who_joins_passes_those_who_wait(void **state)
+{
+    struct scene s = near_the_end();
+    struct tb_host_lock lock = view(&s);
+    uint32_t tickets[5], wake;
+    for (uint32_t i = 0; i < 5; i++)
+        tickets[i] = tb_host_lock_come(&lock);
+    /* 0 has it alone, 1 will share it, 2 wants it alone, 3 joins whoever shares it, 4 waits for its turn. */
+    assert_true(tb_host_lock_turn(&lock, tickets[0], true, 10, &wake));
+    assert_false(tb_host_lock_join(&lock));
+    assert_false(tb_host_lock_turn(&lock, tickets[2], true, 12, &wake));
+    assert_false(tb_host_lock_turn(&lock, tickets[3], false, 13 | TB_HOST_LOCK_JOINS, &wake));
+    assert_false(tb_host_lock_turn(&lock, tickets[4], false, 14, &wake));
+    assert_int_equal(tb_host_lock_leave(&lock, true), TB_HOST_LOCK_NOBODY); /* 1 has not looked yet */
+    assert_false(tb_host_lock_join(&lock));
+    assert_true(tb_host_lock_turn(&lock, tickets[1], false, 11, &wake));
+    assert_int_equal(wake, 12);
+    uint32_t from = tickets[1] + 1;
+    assert_int_equal(tb_host_lock_joiner(&lock, &from), 13);
+    assert_int_equal(tb_host_lock_joiner(&lock, &from), TB_HOST_LOCK_NOBODY);
+    assert_true(tb_host_lock_join(&lock));
+    assert_int_equal(tb_host_lock_pass(&lock, tickets[3]), TB_HOST_LOCK_NOBODY);
+    from = tickets[1] + 1;
+    assert_int_equal(tb_host_lock_joiner(&lock, &from), TB_HOST_LOCK_NOBODY);
+    assert_int_equal(tb_host_lock_leave(&lock, false), TB_HOST_LOCK_NOBODY);
+    assert_false(tb_host_lock_turn(&lock, tickets[2], true, 12, &wake));
+    assert_int_equal(tb_host_lock_leave(&lock, false), 12);
+    assert_true(tb_host_lock_turn(&lock, tickets[2], true, 12, &wake));
+    assert_int_equal(tb_host_lock_leave(&lock, true), 14); /* that of 3 has passed by */
+    assert_false(tb_host_lock_return(&lock, tickets[3], 13));
+    assert_true(tb_host_lock_turn(&lock, tickets[4], false, 14, &wake));
+    tb_host_lock_leave(&lock, false);
+    assert_int_equal(s.words.next, s.words.serving);
+    assert_int_equal(s.words.sharers, 0);
+}
+
+/* It is its turn while it is not needed: whoever is behind it is told; and it may be needed again before that. */
+static void a_ticket_that_is_not_needed_passes_by(void **state)
+{
+    struct scene s = near_the_end();
+    struct tb_host_lock lock = view(&s);
+    uint32_t tickets[4], wake;
+    for (uint32_t i = 0; i < 4; i++)
+        tickets[i] = tb_host_lock_come(&lock);
+    assert_true(tb_host_lock_turn(&lock, tickets[0], true, 10, &wake));
+    for (uint32_t i = 1; i < 4; i++)
+        assert_false(tb_host_lock_turn(&lock, tickets[i], true, 10 + i, &wake));
+    assert_int_equal(tb_host_lock_pass(&lock, tickets[1]), TB_HOST_LOCK_NOBODY);
+    assert_int_equal(tb_host_lock_pass(&lock, tickets[2]), TB_HOST_LOCK_NOBODY);
+    assert_true(tb_host_lock_return(&lock, tickets[1], 11));
+    assert_int_equal(tb_host_lock_leave(&lock, true), 11);
+    assert_int_equal(tb_host_lock_pass(&lock, tickets[1]), 13);
+    assert_true(tb_host_lock_turn(&lock, tickets[3], true, 13, &wake));
+    tb_host_lock_leave(&lock, true);
+    assert_int_equal(s.words.next, s.words.serving);
+}
+
 /* ---- processes that fight for it --------------------------------------------------------------------------------- */
 
 #define PROCESSES 4u
@@ -109,27 +167,50 @@ static void wake_up(struct scene *s, uint32_t who)
         atomic_fetch_add(&s->woken[who], 1);
 }
 
-/* Between its looks a process waits until it is woken: it would wait for ever if it were forgotten. */
-static bool take(struct scene *s, const struct tb_host_lock *lock, uint32_t me, bool exclusive)
+/* Its ticket, and whether that passes by. */
+struct fighter {
+    uint32_t me, ticket;
+    bool passing;
+};
+
+static bool try(struct scene *s, const struct tb_host_lock *lock, struct fighter *f, bool exclusive, bool joins)
 {
-    uint32_t ticket = tb_host_lock_come(lock), wake, heard = atomic_load(&s->woken[me]);
-    while (!tb_host_lock_turn(lock, ticket, exclusive, me, &wake)) {
-        while (atomic_load(&s->woken[me]) == heard)
-            usleep(20);
-        heard = atomic_load(&s->woken[me]);
+    uint32_t wake, joiner, from = f->ticket + 1;
+    if (tb_host_lock_turn(lock, f->ticket, exclusive, f->me | (joins ? TB_HOST_LOCK_JOINS : 0), &wake)) {
+        wake_up(s, wake);
+        while (!exclusive && (joiner = tb_host_lock_joiner(lock, &from)) != TB_HOST_LOCK_NOBODY)
+            wake_up(s, joiner);
+        return true;
     }
-    wake_up(s, wake);
-    return true;
+    f->passing = joins && tb_host_lock_join(lock);
+    if (f->passing)
+        wake_up(s, tb_host_lock_pass(lock, f->ticket));
+    return f->passing;
+}
+
+/* Between its looks a process waits until it is woken: it would wait for ever if it were forgotten. */
+static void take(struct scene *s, const struct tb_host_lock *lock, struct fighter *f, bool exclusive, bool joins)
+{
+    uint32_t heard = atomic_load(&s->woken[f->me]);
+    if (!f->passing || !tb_host_lock_return(lock, f->ticket, f->me))
+        f->ticket = tb_host_lock_come(lock);
+    f->passing = false;
+    while (!try(s, lock, f, exclusive, joins)) {
+        while (atomic_load(&s->woken[f->me]) == heard)
+            usleep(20);
+        heard = atomic_load(&s->woken[f->me]);
+    }
 }
 
 static int fight(struct scene *s, uint32_t me)
 {
     struct tb_host_lock lock = view(s);
+    struct fighter f = {.me = me};
     int wrong = 0;
     alarm(100);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         bool exclusive = (i + me) % 3 != 0;
-        take(s, &lock, me, exclusive);
+        take(s, &lock, &f, exclusive, !exclusive && i % 2 == 0);
         if (exclusive) {
             wrong += atomic_load(&s->inside) != 0;
             volatile uint64_t *sum = &s->sum;
@@ -174,6 +255,8 @@ int main(void)
         cmocka_unit_test(places_are_a_power_of_two),
         cmocka_unit_test(they_come_in_order),
         cmocka_unit_test(nobody_is_woken_for_an_old_ticket),
+        cmocka_unit_test(who_joins_passes_those_who_wait),
+        cmocka_unit_test(a_ticket_that_is_not_needed_passes_by),
         cmocka_unit_test(nobody_is_let_in_beside_another_and_nobody_is_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

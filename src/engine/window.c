@@ -27,7 +27,8 @@ static void rank_bury(struct tb_window_rank *r)
     struct tb_window *w = r->window;
     r->lost = true;
     r->flushing = r->unlocking = false;
-    r->locked = r->locking = TB_LOCK_NONE;
+    tb_window_hold(r, TB_LOCK_NONE);
+    r->locking = TB_LOCK_NONE;
     tb_lock_queue_release(&w->lock, &r->seat);
     if (r->exposed) {
         r->exposed = false;
@@ -92,13 +93,32 @@ static void wake(struct tb_window *w, uint32_t rank)
         tb_window_tell(&w->ranks[rank], TB_KIND_LOCKED, 0, 1);
 }
 
-bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive)
+void tb_window_hold(struct tb_window_rank *r, enum tb_lock_mode mode)
+{
+    struct tb_windows *all = &r->window->engine->windows;
+    all->held += mode != TB_LOCK_NONE;
+    all->held -= r->locked != TB_LOCK_NONE;
+    r->locked = (uint8_t)mode;
+}
+
+bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive, bool joins)
 {
     struct tb_window *w = r->window;
-    uint32_t next;
-    if (!w->near->turn(w->near_context, tb_window_number(r), ticket, exclusive, &next))
+    uint32_t next, joiner, from = ticket + 1;
+    if (!w->near->turn(w->near_context, tb_window_number(r), ticket, exclusive, joins, &next))
         return false;
     wake(w, next);
+    while (!exclusive && (joiner = w->near->joiner(w->near_context, tb_window_number(r), &from)) != TB_ANY_RANK)
+        wake(w, joiner);
+    return true;
+}
+
+bool tb_window_join(struct tb_window_rank *r, uint32_t ticket)
+{
+    struct tb_window *w = r->window;
+    if (!w->near->join(w->near_context, tb_window_number(r)))
+        return false;
+    wake(w, w->near->pass(w->near_context, tb_window_number(r), ticket));
     return true;
 }
 

@@ -48,12 +48,19 @@ struct tb_window_near {
     void (*enter)(void *context, uint32_t rank);
     void (*leave)(void *context, uint32_t rank);
     /* The lock of that rank's memory, for whoever is on the host; the target itself takes it for those that ask it by
-     * frames. All three or none. The first takes a place in its queue, of which a process may have two at a time; its
-     * own rank's lock is always there. TB_AGAIN: that of another one is not, it has to be asked. */
-    int (*queue)(void *context, uint32_t rank, uint32_t *ticket);
+     * frames. All of these or none. The first takes a place in its queue, of which a process may have two at a time
+     * (`again`: *ticket is one that has passed by, or will, and is taken again if that has not happened yet); its own
+     * rank's lock is always there. TB_AGAIN: that of another one is not, it has to be asked. */
+    int (*queue)(void *context, uint32_t rank, bool again, uint32_t *ticket);
     /* Whether it is this place's turn; the lock is taken then, shared or exclusive. `wake`: as below; the process that
-     * has not got its turn is told when it is worth asking again. */
-    bool (*turn)(void *context, uint32_t rank, uint32_t ticket, bool exclusive, uint32_t *wake);
+     * has not got its turn is told when it is worth asking again, also when it `joins` and others begin to share it. */
+    bool (*turn)(void *context, uint32_t rank, uint32_t ticket, bool exclusive, bool joins, uint32_t *wake);
+    /* Who is to be told so, from a place on, one after the other; TB_ANY_RANK: that was all. */
+    uint32_t (*joiner)(void *context, uint32_t rank, uint32_t *from);
+    /* Shares it with those who do, past all that wait; false: nobody does. */
+    bool (*join)(void *context, uint32_t rank);
+    /* A place passes by: it is not needed now. */
+    uint32_t (*pass)(void *context, uint32_t rank, uint32_t ticket);
     /* Gives it back. The rank on this host that may have its turn now and waits for it, or TB_ANY_RANK. */
     uint32_t (*unlock)(void *context, uint32_t rank, bool exclusive);
 };

@@ -451,19 +451,37 @@ static void near_leave(void *context, uint32_t rank)
 
 /* ---- locks of passive target ------------------------------------------------------------------------------------- */
 
-static int near_queue(void *context, uint32_t rank, uint32_t *ticket)
+static int near_queue(void *context, uint32_t rank, bool again, uint32_t *ticket)
 {
-    const struct member *m = member_of(context, rank);
+    const struct tb_window_host *h = context;
+    const struct member *m = member_of(h, rank);
     if (m == NULL)
         return TB_AGAIN;
-    *ticket = tb_host_lock_come(&m->lock);
+    if (!again || !tb_host_lock_return(&m->lock, *ticket, h->config.rank))
+        *ticket = tb_host_lock_come(&m->lock);
     return TB_OK;
 }
 
-static bool near_turn(void *context, uint32_t rank, uint32_t ticket, bool exclusive, uint32_t *wake)
+static bool near_turn(void *context, uint32_t rank, uint32_t ticket, bool exclusive, bool joins, uint32_t *wake)
 {
     const struct tb_window_host *h = context;
-    return tb_host_lock_turn(&member_of(h, rank)->lock, ticket, exclusive, h->config.rank, wake);
+    uint32_t who = h->config.rank | (joins ? TB_HOST_LOCK_JOINS : 0);
+    return tb_host_lock_turn(&member_of(h, rank)->lock, ticket, exclusive, who, wake);
+}
+
+static uint32_t near_joiner(void *context, uint32_t rank, uint32_t *from)
+{
+    return tb_host_lock_joiner(&member_of(context, rank)->lock, from);
+}
+
+static bool near_join(void *context, uint32_t rank)
+{
+    return tb_host_lock_join(&member_of(context, rank)->lock);
+}
+
+static uint32_t near_pass(void *context, uint32_t rank, uint32_t ticket)
+{
+    return tb_host_lock_pass(&member_of(context, rank)->lock, ticket);
 }
 
 static uint32_t near_unlock(void *context, uint32_t rank, bool exclusive)
@@ -481,4 +499,7 @@ const struct tb_window_near tb_window_host_near = {.map = near_map,
                                                    .leave = near_leave,
                                                    .queue = near_queue,
                                                    .turn = near_turn,
+                                                   .joiner = near_joiner,
+                                                   .join = near_join,
+                                                   .pass = near_pass,
                                                    .unlock = near_unlock};

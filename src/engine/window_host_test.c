@@ -418,11 +418,11 @@ static void lock(struct place *p)
     const struct tb_window_near *near = &tb_window_host_near;
     uint32_t ticket, wake;
     CHECK(go_in(p, NULL, sizeof(uint64_t)) == TB_OK);
-    CHECK(near->queue(p->host, 0, &ticket) == TB_AGAIN && near->queue(p->host, 3, &ticket) == TB_AGAIN);
+    CHECK(near->queue(p->host, 0, false, &ticket) == TB_AGAIN && near->queue(p->host, 3, false, &ticket) == TB_AGAIN);
     volatile uint64_t *sum = tb_window_host_memory(p->host, 5);
     for (int i = 0; i < ROUNDS / 400; i++) {
-        CHECK(near->queue(p->host, 5, &ticket) == TB_OK);
-        while (!near->turn(p->host, 5, ticket, true, &wake))
+        CHECK(near->queue(p->host, 5, false, &ticket) == TB_OK);
+        while (!near->turn(p->host, 5, ticket, true, false, &wake))
             usleep(20);
         CHECK(wake == TB_ANY_RANK);
         *sum = *sum + p->rank;

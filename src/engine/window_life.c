@@ -87,13 +87,19 @@ static void lock_granted(void *context, struct tb_lock_seat *seat)
 static int gate_queue(void *context, uint32_t *ticket)
 {
     const struct tb_window *w = context;
-    return w->near->queue(w->near_context, w->channel->rank, ticket);
+    return w->near->queue(w->near_context, w->channel->rank, false, ticket);
 }
 
-static bool gate_turn(void *context, uint32_t ticket, bool exclusive)
+static bool gate_turn(void *context, uint32_t ticket, bool exclusive, bool joins)
 {
     struct tb_window *w = context;
-    return tb_window_turn(&w->ranks[w->channel->rank], ticket, exclusive);
+    return tb_window_turn(&w->ranks[w->channel->rank], ticket, exclusive, joins);
+}
+
+static bool gate_join(void *context)
+{
+    const struct tb_window *w = context;
+    return w->near->join(w->near_context, w->channel->rank);
 }
 
 static void gate_unlock(void *context, bool exclusive)
@@ -114,7 +120,7 @@ static void gate_wait(void *context, bool waits)
         tb_log(TB_LOG_INFO, "engine", "a lock may be late: %s", tb_error_story());
 }
 
-static const struct tb_lock_gate lock_gate = {gate_queue, gate_turn, gate_unlock, gate_wait};
+static const struct tb_lock_gate lock_gate = {gate_queue, gate_turn, gate_join, gate_unlock, gate_wait};
 
 /* What serves accesses of a rank while this process computes; TB_STANDBY_SCOPES: nothing has to, since it needs no
  * frames, as this one needs none to it. */
@@ -211,6 +217,8 @@ void tb_window_close(struct tb_window *window)
     bool written = give_up_writers(w, (uintptr_t)w->base, (uintptr_t)w->base + w->size);
     for (uint32_t i = 0; i < w->region_count; i++)
         written |= give_up_writers(w, w->regions[i].from, w->regions[i].to);
+    for (uint32_t rank = 0; rank < w->channel->size; rank++)
+        tb_window_hold(&w->ranks[rank], TB_LOCK_NONE);
     tb_list_remove(&w->in_bucket);
     e->windows.count--;
     tb_engine_unlock(e);

@@ -1,8 +1,8 @@
 /* The lock of one rank's window, kept at that rank: shared by many or held by one, granted in the order in which it was
  * asked for. A shared one does not pass an exclusive one that waits, so nobody waits for ever behind those who come
- * later. Whoever asks is known by a struct tb_lock_seat, one for each rank. Pure: grants are told by a
- * callback.
- * Touched with the engine locked. */
+ * later. The exception is who has other locks already (TB_LOCK_JOIN): it shares this one with those who do, since two
+ * such processes, each behind an exclusive one that waits for the other, would never end. Whoever asks is known by a
+ * struct tb_lock_seat, one for each rank. Pure: grants are told by a callback. Touched with the engine locked. */
 #ifndef TB_ENGINE_WINDOW_LOCK_H
 #define TB_ENGINE_WINDOW_LOCK_H
 
@@ -18,7 +18,10 @@ struct tb_lock_seat {
  * one. */
 struct tb_lock_gate {
     int (*queue)(void *context, uint32_t *ticket); /* TB_OK, always */
-    bool (*turn)(void *context, uint32_t ticket, bool exclusive);
+    /* `joins`: somebody in the queue would share it with others, and tb_lock_queue_look is to be called when these
+     * have it. */
+    bool (*turn)(void *context, uint32_t ticket, bool exclusive, bool joins);
+    bool (*join)(void *context); /* shares it with those who do; false: nobody does */
     void (*unlock)(void *context, bool exclusive);
     void (*wait)(void *context,
                  bool waits); /* it has not got its turn, and tb_lock_queue_look is to be called; or has */
@@ -27,7 +30,9 @@ struct tb_lock_gate {
 struct tb_lock_queue {
     uint32_t sharers;
     bool exclusive;
+    bool granting, again; /* it is just being granted; and something has happened meanwhile */
     struct tb_list queue;
+    uint32_t joining;                /* those in it who join */
     const struct tb_lock_gate *gate; /* NULL: there is none */
     bool ticketed, waits;            /* there is a ticket, and it waits */
     uint32_t ticket;

@@ -25,6 +25,8 @@ struct tb_window_rank {
     uint8_t locked;                  /* enum tb_lock_mode: what is held, ... */
     uint8_t locking;                 /* ... and what was asked for */
     bool queued, near;               /* a ticket waits for its turn; what is held is the lock in memory */
+    bool joins;                      /* what is asked for may be shared past those who wait */
+    bool passing;                    /* the last ticket was not needed, and passes by */
     uint32_t ticket;
     int error; /* that the next synchronisation tells: it has refused something */
 
@@ -66,6 +68,7 @@ struct tb_window {
 struct tb_windows {
     struct tb_list buckets[TB_WINDOW_BUCKETS];
     uint32_t count;
+    uint32_t held; /* locks of ranks that this process has */
 };
 
 struct tb_list *tb_windows_bucket(struct tb_windows *windows, uint64_t context);
@@ -88,9 +91,12 @@ void tb_window_tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match,
 uint32_t tb_window_regions_up_to(const struct tb_window *w, uint64_t address);
 /* Where memory of this process's window is; NULL: not all of it is there. For tb_run_find. */
 void *tb_window_memory(void *window, uint64_t at, uint64_t bytes);
-/* The lock of a rank of this host, in memory: whether it is the turn of a ticket, and giving it back. Whoever is next
- * is told. */
-bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive);
+/* The lock of a rank is had now, or none is. */
+void tb_window_hold(struct tb_window_rank *r, enum tb_lock_mode mode);
+/* The lock of a rank of this host, in memory: whether it is the turn of a ticket; whether it can be shared with others
+ * who do, and the ticket passes by; giving it back. Whoever is next is told, and who would join. */
+bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive, bool joins);
+bool tb_window_join(struct tb_window_rank *r, uint32_t ticket);
 void tb_window_give_way(struct tb_window_rank *r, bool exclusive);
 /* One frame of it was applied, or something that depends on how many were has come. */
 void tb_window_settle(struct tb_window_rank *r);

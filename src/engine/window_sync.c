@@ -147,13 +147,22 @@ int tb_window_flush(struct tb_window *window, uint32_t rank, const char *call)
 
 /* ---- locks ------------------------------------------------------------------------------------------------------- */
 
+/* Whether the lock in memory is there. */
+static bool rank_take(struct tb_window_rank *r)
+{
+    if (tb_window_turn(r, r->ticket, r->locking == TB_LOCK_EXCLUSIVE, r->joins))
+        return true;
+    r->passing = r->joins && tb_window_join(r, r->ticket);
+    return r->passing;
+}
+
 static bool lock_ready(void *context)
 {
     struct tb_window_rank *r = context;
-    if (r->queued && tb_window_turn(r, r->ticket, r->locking == TB_LOCK_EXCLUSIVE)) {
+    if (r->queued && rank_take(r)) {
         r->queued = false;
         r->near = true;
-        r->locked = r->locking;
+        tb_window_hold(r, (enum tb_lock_mode)r->locking);
         r->locking = TB_LOCK_NONE;
     }
     return r->locking == TB_LOCK_NONE || rank_is_gone(r);
@@ -164,11 +173,12 @@ static bool rank_queue(struct tb_window_rank *r)
 {
     const struct tb_window *w = r->window;
     r->queued = w->near != NULL && w->near->queue != NULL &&
-                w->near->queue(w->near_context, tb_window_number(r), &r->ticket) == TB_OK;
+                w->near->queue(w->near_context, tb_window_number(r), r->passing, &r->ticket) == TB_OK;
+    r->passing = false;
     return r->queued;
 }
 
-/* Asks for it, and waits. */
+/* Asks for it, and waits. Who has a lock already does not wait behind those who wait for that one (window_lock.h). */
 static int rank_lock(struct tb_window_rank *r, enum tb_lock_mode mode, const char *call)
 {
     struct tb_engine *e = r->window->engine;
@@ -176,8 +186,9 @@ static int rank_lock(struct tb_window_rank *r, enum tb_lock_mode mode, const cha
     int error = tb_window_peer(r) == NULL ? TB_ERR_MEMORY : rank_is_gone(r) ? gone(r) : TB_OK;
     if (error == TB_OK) {
         r->locking = (uint8_t)mode;
+        r->joins = mode == TB_LOCK_SHARED && e->windows.held > 0;
         if (!r->queued && !rank_queue(r))
-            tb_window_tell(r, TB_KIND_LOCK, 0, mode);
+            tb_window_tell(r, TB_KIND_LOCK, 0, r->joins ? TB_LOCK_JOIN : mode);
     }
     tb_engine_unlock(e);
     if (error != TB_OK)
@@ -228,10 +239,10 @@ static bool unlock_ready(void *context)
             return false;
         tb_window_give_way(r, r->locked == TB_LOCK_EXCLUSIVE);
         r->near = false;
-        r->locked = TB_LOCK_NONE;
+        tb_window_hold(r, TB_LOCK_NONE);
     }
     if (r->locked != TB_LOCK_NONE) {
-        r->locked = TB_LOCK_NONE;
+        tb_window_hold(r, TB_LOCK_NONE);
         rank_learn(r);
         r->asked = r->sent;
         tb_window_tell(r, TB_KIND_UNLOCK, 0, r->sent);

@@ -145,7 +145,12 @@ static inline uint64_t tb_match_collective(uint32_t number, uint8_t operation, u
 
 /* ---- one-sided access -------------------------------------------------------------------------------------------- */
 
-enum tb_lock_mode { TB_LOCK_NONE, TB_LOCK_SHARED, TB_LOCK_EXCLUSIVE };
+enum tb_lock_mode {
+    TB_LOCK_NONE,
+    TB_LOCK_SHARED,
+    TB_LOCK_EXCLUSIVE,
+    TB_LOCK_JOIN = 4 /* shared, of one who holds locks of other ranks: it passes those who wait, not who has it */
+};
 enum tb_refusal {
     TB_REFUSAL_RANGE = 1, /* it is not all in the memory of the window */
     TB_REFUSAL_WINDOW = 2 /* there is no such window (any more) */

@@ -280,6 +280,54 @@ static void several_locks(struct rma_window *w)
     MPI_Barrier(w->comm);
 }
 
+/* Two ranks that share one lock each, or all, and then need the other's; and two that wait for one of these alone
+ * meanwhile. Nobody has done anything that another must wait for. */
+static void crossing(struct rma_window *w, bool all)
+{
+    int64_t one = 1, seen = -1, sum, cell;
+    cells(w)[4] = 0;
+    MPI_Barrier(w->comm);
+    for (int shift = 0; shift < w->size && w->size >= 4; shift++) {
+        int place = (w->rank + w->size - shift) % w->size; /* 0 and 1 share, 2 and 3 want it alone */
+        int own = ((place & 1) + shift) % w->size, other = (1 - (place & 1) + shift) % w->size;
+        int waiter = (place + 2 + shift) % w->size, told = (place + w->size - 2 + shift) % w->size;
+        if (place < 2) {
+            if (all)
+                MPI_Win_lock_all(0, w->win);
+            else
+                MPI_Win_lock(MPI_LOCK_SHARED, own, 0, w->win);
+            get(w, own, 4, &seen);
+            MPI_Win_flush(own, w->win);
+            MPI_Send(NULL, 0, MPI_BYTE, waiter, 6, w->comm);
+            test_sleep(0.02);
+            if (!all)
+                MPI_Win_lock(MPI_LOCK_SHARED, other, 0, w->win);
+            MPI_Accumulate(&one, 1, MPI_INT64_T, other, rma_at(w, other, 32), 1, MPI_INT64_T, MPI_SUM, w->win);
+            CHECK_EQUAL(MPI_Win_flush(other, w->win), MPI_SUCCESS);
+            if (all)
+                MPI_Win_unlock_all(w->win);
+            else
+                MPI_Win_unlock(other, w->win);
+            if (!all)
+                MPI_Win_unlock(own, w->win);
+        } else if (place < 4) {
+            MPI_Recv(NULL, 0, MPI_BYTE, told, 6, w->comm, MPI_STATUS_IGNORE);
+            MPI_Win_lock(MPI_LOCK_EXCLUSIVE, own, 0, w->win);
+            get(w, own, 4, &seen);
+            MPI_Win_flush(own, w->win);
+            seen++;
+            put(w, own, 4, &seen);
+            MPI_Win_unlock(own, w->win);
+        }
+        MPI_Barrier(w->comm);
+    }
+    MPI_Win_lock(MPI_LOCK_SHARED, w->rank, 0, w->win);
+    cell = cells(w)[4];
+    MPI_Win_unlock(w->rank, w->win);
+    MPI_Allreduce(&cell, &sum, 1, MPI_INT64_T, MPI_SUM, w->comm);
+    CHECK_EQUAL(sum, w->size >= 4 ? 4 * w->size : 0);
+}
+
 /* ---- lock_all and flush ------------------------------------------------------------------------------------------ */
 
 /* A message after a flush finds the data there. After a local flush the buffer may change. */
@@ -382,6 +430,8 @@ int main(int argc, char **argv)
         owner(&w);
         together(&w);
         several_locks(&w);
+        crossing(&w, false);
+        crossing(&w, true);
         flushes(&w);
         unchecked(&w);
         crowd(&w);
