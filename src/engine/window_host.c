@@ -13,6 +13,7 @@
 
 #include "engine/engine_state.h"
 #include "engine/window.h"
+#include "engine/window_room.h"
 
 #define NOWHERE UINT32_MAX
 #define LOOKS   1000 /* at a lock that somebody holds, before waiting */
@@ -41,7 +42,7 @@ struct tb_window_host {
     struct tb_window_host_config config; /* without `locals` */
     uint32_t *places;                    /* of each rank of the window: its member, or NOWHERE */
     uint32_t count, mine;
-    uint64_t page;  /* bytes */
+    uint32_t page;  /* bytes */
     uint64_t token; /* where others look for it */
     int descriptor; /* of the memory that this rank gives; -1 */
     char *mapping;
@@ -86,7 +87,7 @@ int tb_window_host_open(const struct tb_window_host_config *config, struct tb_wi
     }
     h->config = *config;
     h->config.locals = NULL;
-    h->page = (uint64_t)sysconf(_SC_PAGESIZE);
+    h->page = (uint32_t)sysconf(_SC_PAGESIZE);
     if (h->config.alignment < h->page)
         h->config.alignment = h->page;
     h->places = places;
@@ -108,6 +109,8 @@ int tb_window_host_open(const struct tb_window_host_config *config, struct tb_wi
     offer->token = h->token;
     offer->token_address = (uintptr_t)&h->token;
     offer->process = (uint32_t)getpid();
+    offer->alignment = h->config.alignment;
+    offer->apart = !config->contiguous;
     if (count > 1 && h->mine == 0)
         h->descriptor = make_file(h->token, offer);
     offer->descriptor = h->descriptor;
@@ -179,10 +182,15 @@ static bool lay_out(struct tb_window_host *h, uint32_t first, uint32_t count, ui
     return add_up(bytes, 0, h->page);
 }
 
-/* An address that can be divided by the alignment, and `bytes` from there on; -1: anonymous memory. */
+/* An address that can be divided by the alignment, and `bytes` from there on; -1: anonymous memory. A file grows for
+ * whoever comes first, to what is the same for all; and its memory is found when it is touched, too late to be told
+ * that there is none. */
 static int map(struct tb_window_host *h, int descriptor, uint64_t bytes)
 {
     uint64_t alignment = h->config.alignment;
+    if (!tb_window_room_has(bytes))
+        return tb_error(TB_ERR_MEMORY, "%llu bytes of windows are more than this host can have now",
+                        (unsigned long long)bytes);
     uint64_t room = bytes + (alignment > h->page ? alignment : 0);
     int flags = descriptor >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
     char *place = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -250,6 +258,12 @@ int tb_window_host_enter(struct tb_window_host *host, const struct tb_window_off
         m->token_address = offer->token_address;
         m->base = offer->base;
         m->size = offer->size;
+    }
+    for (uint32_t i = 0; i < host->count; i++) {
+        const struct tb_window_offer *offer = &offers[host->members[i].rank];
+        if (offer->alignment > host->config.alignment)
+            host->config.alignment = offer->alignment;
+        host->config.contiguous &= !offer->apart;
     }
     if (host->count == 1)
         return map_alone(host);

@@ -33,6 +33,8 @@ struct tb_window_offer {
     uint64_t device, file;  /* of the memory, where this rank is the one that gives it, */
     uint32_t process;
     int32_t descriptor; /* and -1 otherwise */
+    uint32_t alignment,
+        apart; /* as its config: of the ranks of a host the greatest, and not contiguous if one says so */
 };
 
 struct tb_window_host_config {
@@ -40,11 +42,13 @@ struct tb_window_host_config {
     /* Its ranks on this host, ascending, this one included. Copied. Those that are to use frames alone are left out. */
     const uint32_t *locals;
     uint32_t local_count;
-    bool allocates;     /* each rank's memory is part of it */
-    bool contiguous;    /* and that of one rank begins where that of the one before ends; else on a page of its own, */
-    uint64_t alignment; /* or an address that can be divided by so much: a power of two up to 1 GiB, or 0 */
-    bool dynamic;       /* memory is attached and detached, and each rank tells what it has */
-    bool whole;         /* everybody's is needed: it is an error to have less */
+    bool allocates; /* each rank's memory is part of it */
+    /* And that of one rank begins where that of the one before ends; else on a page of its own, or an address that can
+     * be divided by `alignment`: a power of two up to 1 GiB, or 0. Ranks need not say the same. */
+    bool contiguous;
+    uint32_t alignment;
+    bool dynamic; /* memory is attached and detached, and each rank tells what it has */
+    bool whole;   /* everybody's is needed: it is an error to have less */
 };
 
 /* Whether messages between ranks of this host go through memory that these share: if not, nobody wants windows to. The

@@ -7,6 +7,7 @@
 #include "mpi/buffered.h"
 #include "mpi/binding_decls.h"
 #include "mpi/collective_request.h"
+#include "mpi/win.h"
 
 /* ---- is it done, and waiting ------------------------------------------------------------------------------------- */
 
@@ -35,6 +36,7 @@ void tb_pending_wait(struct tb_pending *p, const char *call, const struct tb_req
     case TB_PENDING_SEND:
     case TB_PENDING_RECEIVE:
     case TB_PENDING_COLLECTIVE:
+    case TB_PENDING_ACCESS:
         tb_request_wait_in(&p->core, call, set);
         break;
     case TB_PENDING_EXCHANGE:
@@ -60,6 +62,7 @@ const struct tb_request *tb_pending_awaited(const struct tb_pending *p)
     case TB_PENDING_SEND:
     case TB_PENDING_RECEIVE:
     case TB_PENDING_COLLECTIVE:
+    case TB_PENDING_ACCESS:
         return tb_request_done(&p->core) ? NULL : &p->core;
     case TB_PENDING_EXCHANGE:
         if (!p->exchange.nobody && !tb_request_done(&p->core))
@@ -93,6 +96,17 @@ int tb_request_code(const struct tb_request *request, const struct tb_comm *comm
                              "the message of rank %u of %s holds long double as another machine writes it; use double",
                              status->source, tb_comm_name(comm));
     return explained_code(request, call);
+}
+
+/* Of an access the engine knows no other argument to refuse than one outside of a window. */
+static int access_code(const struct tb_request *request, const char *call)
+{
+    int error = request->status.error;
+    if (error == TB_ERR_ARGUMENT) {
+        tb_request_explain(request);
+        return tb_error_code(MPI_ERR_RMA_RANGE, call, "%s", tb_error_story());
+    }
+    return error == TB_OK ? MPI_SUCCESS : explained_code(request, call);
 }
 
 static int collect_exchange(struct tb_pending *p, MPI_Status *status, const char *call)
@@ -149,6 +163,10 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
         return p->core.status.error == TB_OK ? MPI_SUCCESS : explained_code(&p->core, call);
+    case TB_PENDING_ACCESS:
+        if (status != MPI_STATUS_IGNORE)
+            tb_status_empty(status);
+        return access_code(&p->core, call);
     case TB_PENDING_EXCHANGE:
         return collect_exchange(p, status, call);
     case TB_PENDING_GENERALIZED:
@@ -208,6 +226,17 @@ int tb_pending_retire(struct tb_pending *p, MPI_Request *handle)
     pending_give(p);
     *handle = MPI_REQUEST_NULL;
     return code;
+}
+
+int tb_raise_of(struct tb_comm *comm, MPI_Win window, int code)
+{
+    struct tb_win *w = window != MPI_WIN_NULL ? tb_win_find(window) : NULL;
+    return w != NULL ? tb_win_raise_code(w, code) : tb_raise_code(comm, code);
+}
+
+int tb_pending_raise(struct tb_pending *p, int code)
+{
+    return tb_raise_of(p->comm, tb_pending_window(p), code);
 }
 
 int tb_raise_request(const char *call, int position, const char *name, MPI_Request handle)
@@ -299,6 +328,11 @@ int tb_mpi_Request_free(MPI_Request *request)
     struct tb_pending *p = tb_pending_find(*request);
     if (p == NULL)
         return tb_raise_request(call, 1, "request", *request);
+    if (p->kind == TB_PENDING_ACCESS)
+        return tb_pending_raise(p,
+                                tb_error_code(MPI_ERR_REQUEST, call,
+                                              "argument 1 (request): that of an access to a window must be completed "
+                                              "by a call that waits for it or tests it"));
     /* Once MPI_Request_get_status has told that it is done, it may be freed. */
     bool whole = p->kind == TB_PENDING_COLLECTIVE || p->kind == TB_PENDING_OTHER;
     if (whole && p->active && !tb_pending_done(p))
@@ -359,8 +393,10 @@ int tb_mpi_Cancel(MPI_Request *request)
     case TB_PENDING_EXCHANGE:
     case TB_PENDING_FLUSH:
     case TB_PENDING_OTHER:
-        return tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, 1, "request",
-                                 "an operation of this kind cannot be cancelled");
+    case TB_PENDING_ACCESS:
+        return tb_pending_raise(p,
+                                tb_error_code(MPI_ERR_REQUEST, call,
+                                              "argument 1 (request): an operation of this kind cannot be cancelled"));
     default:
         return MPI_SUCCESS;
     }

@@ -17,6 +17,7 @@ enum tb_pending_kind {
     TB_PENDING_GENERALIZED, /* of the program */
     TB_PENDING_DUPLICATE,   /* MPI_Comm_idup */
     TB_PENDING_COLLECTIVE,
+    TB_PENDING_ACCESS, /* to a window */
     /* For these there is more to look at than `done` of the engine's request. */
     TB_PENDING_BUFFERED, /* MPI_Ibsend, MPI_Bsend_init: done as soon as it is started, unless it is being cancelled */
     TB_PENDING_EXCHANGE, /* MPI_Isendrecv: a receive, with a send at its side */
@@ -73,6 +74,7 @@ struct tb_pending {
             uint64_t serial;        /* messages up to this one must have left */
         } flush;
         struct tb_collective_request *collective_request; /* of a collective; see collective_request.h */
+        MPI_Win window;                                   /* of an access */
         struct {
             const struct tb_pending_calls *calls;
             void *state;
@@ -161,6 +163,13 @@ int tb_pending_start(struct tb_pending *p, const char *call);
 /* The code for an engine's request that ended with an error. */
 int tb_request_code(const struct tb_request *request, const struct tb_comm *comm, const char *call)
     __attribute__((cold));
+/* An error of a request, to the handler of its window or communicator; the first: of one that may be gone by now. */
+int tb_raise_of(struct tb_comm *comm, MPI_Win window, int code) __attribute__((cold));
+int tb_pending_raise(struct tb_pending *p, int code) __attribute__((cold));
+static inline MPI_Win tb_pending_window(const struct tb_pending *p) /* MPI_WIN_NULL: it is no access */
+{
+    return p->kind == TB_PENDING_ACCESS ? p->window : MPI_WIN_NULL;
+}
 int tb_raise_request(const char *call, int position, const char *name, MPI_Request handle) __attribute__((cold));
 
 #endif

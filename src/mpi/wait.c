@@ -33,7 +33,7 @@ static int finish(struct tb_pending *p, MPI_Request *handle, MPI_Status *status,
 {
     int code = tb_pending_collect(p, status, call);
     if (__builtin_expect(code != MPI_SUCCESS, 0))
-        code = tb_raise_code(p->comm, code);
+        code = tb_pending_raise(p, code);
     int freed = tb_pending_retire(p, handle);
     return code != MPI_SUCCESS || freed == MPI_SUCCESS ? code : tb_raise_code(NULL, freed);
 }
@@ -102,7 +102,7 @@ int tb_mpi_Request_get_status(MPI_Request request, int *flag, MPI_Status *status
     if (*flag == 0)
         return MPI_SUCCESS;
     int code = tb_pending_collect(p, status, call);
-    return code == MPI_SUCCESS ? code : tb_raise_code(p->comm, code);
+    return code == MPI_SUCCESS ? code : tb_pending_raise(p, code);
 }
 
 /* ---- many requests ----------------------------------------------------------------------------------------------- */
@@ -229,11 +229,12 @@ int tb_mpi_Testany(int count, MPI_Request array_of_requests[], int *indx, int *f
 struct harvest {
     int code;             /* of the first that failed, as in its status; or MPI_SUCCESS */
     struct tb_comm *comm; /* of that one; held */
+    MPI_Win window;       /* and of an access */
 };
 
 /* Request `index` of the array has failed. */
-static __attribute__((cold)) void harvest_failure(struct harvest *h, struct tb_comm *comm, int index, int code,
-                                                  const char *call)
+static __attribute__((cold)) void harvest_failure(struct harvest *h, struct tb_comm *comm, MPI_Win window, int index,
+                                                  int code, const char *call)
 {
     char detail[32];
     snprintf(detail, sizeof detail, "request %d", index);
@@ -242,6 +243,7 @@ static __attribute__((cold)) void harvest_failure(struct harvest *h, struct tb_c
         return;
     h->code = code;
     h->comm = comm;
+    h->window = window;
     if (comm != NULL)
         tb_comm_hold(comm);
 }
@@ -251,12 +253,12 @@ static void harvest(struct harvest *h, struct tb_pending *p, int index, MPI_Requ
 {
     int code = tb_pending_collect(p, status, call);
     if (__builtin_expect(code != MPI_SUCCESS, 0))
-        harvest_failure(h, p->comm, index, code, call);
+        harvest_failure(h, p->comm, tb_pending_window(p), index, code, call);
     if (handle != NULL) {
         int freed = tb_pending_retire(p, handle);
         if (freed != MPI_SUCCESS && code == MPI_SUCCESS) {
             code = freed;
-            harvest_failure(h, NULL, index, code, call);
+            harvest_failure(h, NULL, MPI_WIN_NULL, index, code, call);
         }
     }
     if (status != MPI_STATUS_IGNORE)
@@ -269,7 +271,7 @@ static int harvest_end(struct harvest *h)
 {
     if (__builtin_expect(h->code == MPI_SUCCESS, 1))
         return MPI_SUCCESS;
-    tb_raise_code(h->comm, h->code);
+    tb_raise_of(h->comm, h->window, h->code);
     if (h->comm != NULL)
         tb_comm_release(h->comm);
     return MPI_ERR_IN_STATUS;
@@ -417,7 +419,7 @@ int tb_mpi_Request_get_status_any(int count, const MPI_Request array_of_requests
     *indx = set.found;
     struct tb_pending *p = set_member(&set, set.found);
     code = tb_pending_collect(p, status, call);
-    return code == MPI_SUCCESS ? code : tb_raise_code(p->comm, code);
+    return code == MPI_SUCCESS ? code : tb_pending_raise(p, code);
 }
 
 int tb_mpi_Request_get_status_all(int count, const MPI_Request array_of_requests[], int *flag,

@@ -73,9 +73,10 @@ static int request_make(const struct access *a, bool nothing, struct tb_request 
     *core = NULL;
     if (!a->asks)
         return MPI_SUCCESS;
-    struct tb_pending *p = tb_pending_new(nothing ? TB_PENDING_NOTHING : TB_PENDING_SEND, a->found->comm);
+    struct tb_pending *p = tb_pending_new(nothing ? TB_PENDING_NOTHING : TB_PENDING_ACCESS, a->found->comm);
     if (p == NULL)
         return tb_win_raise_below(a->found, TB_ERR_MEMORY, a->call);
+    p->window = a->win;
     if (nothing)
         tb_pending_set_done(p, true);
     *a->request = tb_pending_handle(p);
@@ -83,34 +84,33 @@ static int request_make(const struct access *a, bool nothing, struct tb_request 
     return MPI_SUCCESS;
 }
 
-/* ---- put and get ------------------------------------------------------------------------------------------------- */
-
-static int put(struct access *a)
+/* What all calls begin with, and all but one of them end with. */
+static inline int begin(struct access *a, void (*start)(const struct access *a, struct tb_request *core))
 {
     struct tb_request *core;
     int code = check_window(a);
     bool nobody = a->target.rank == MPI_PROC_NULL;
     if (code == MPI_SUCCESS && !nobody)
         code = check_sides(a);
+    if (code == MPI_SUCCESS && !nobody && a->op_at > 0)
+        code = check_op(a);
     if (code == MPI_SUCCESS)
         code = request_make(a, nobody, &core);
     if (code == MPI_SUCCESS && !nobody)
-        tb_access_put(a->found->window, &a->from, &a->to, core);
+        start(a, core);
     return code;
 }
 
-static int get(struct access *a)
+/* ---- put and get ------------------------------------------------------------------------------------------------- */
+
+static void put(const struct access *a, struct tb_request *core)
 {
-    struct tb_request *core;
-    int code = check_window(a);
-    bool nobody = a->target.rank == MPI_PROC_NULL;
-    if (code == MPI_SUCCESS && !nobody)
-        code = check_sides(a);
-    if (code == MPI_SUCCESS)
-        code = request_make(a, nobody, &core);
-    if (code == MPI_SUCCESS && !nobody)
-        tb_access_get(a->found->window, &a->from, &a->to, core);
-    return code;
+    tb_access_put(a->found->window, &a->from, &a->to, core);
+}
+
+static void get(const struct access *a, struct tb_request *core)
+{
+    tb_access_get(a->found->window, &a->from, &a->to, core);
 }
 
 int tb_mpi_Put(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
@@ -121,7 +121,7 @@ int tb_mpi_Put(const void *origin_addr, MPI_Count origin_count, MPI_Datatype ori
                        .win_at = 8,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
-    return put(&a);
+    return begin(&a, put);
 }
 
 int tb_mpi_Rput(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
@@ -135,7 +135,7 @@ int tb_mpi_Rput(const void *origin_addr, MPI_Count origin_count, MPI_Datatype or
                        .request = request,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
-    return put(&a);
+    return begin(&a, put);
 }
 
 int tb_mpi_Get(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
@@ -146,7 +146,7 @@ int tb_mpi_Get(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_da
                        .win_at = 8,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
-    return get(&a);
+    return begin(&a, get);
 }
 
 int tb_mpi_Rget(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
@@ -160,43 +160,26 @@ int tb_mpi_Rget(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_d
                        .request = request,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
-    return get(&a);
+    return begin(&a, get);
 }
 
 /* ---- what combines ----------------------------------------------------------------------------------------------- */
 
-static int accumulate(struct access *a)
+static void accumulate(const struct access *a, struct tb_request *core)
 {
-    struct tb_request *core;
-    int code = check_window(a);
-    bool nobody = a->target.rank == MPI_PROC_NULL;
-    if (code == MPI_SUCCESS && !nobody)
-        code = check_sides(a);
-    if (code == MPI_SUCCESS && !nobody)
-        code = check_op(a);
-    if (code == MPI_SUCCESS)
-        code = request_make(a, nobody, &core);
-    if (code == MPI_SUCCESS && !nobody)
-        tb_access_accumulate(a->found->window, &a->from, &a->to, a->with, core);
-    return code;
+    tb_access_accumulate(a->found->window, &a->from, &a->to, a->with, core);
 }
 
-static int fetch(struct access *a)
+static void fetch(const struct access *a, struct tb_request *core)
 {
-    struct tb_request *core;
-    int code = check_window(a);
-    bool nobody = a->target.rank == MPI_PROC_NULL;
+    tb_access_fetch(a->found->window, &a->from, &a->into, &a->to, a->with, core);
+}
+
+static int begin_fetch(struct access *a)
+{
     if (a->op == MPI_NO_OP)
         a->origin.name = NULL; /* nothing of it counts */
-    if (code == MPI_SUCCESS && !nobody)
-        code = check_sides(a);
-    if (code == MPI_SUCCESS && !nobody)
-        code = check_op(a);
-    if (code == MPI_SUCCESS)
-        code = request_make(a, nobody, &core);
-    if (code == MPI_SUCCESS && !nobody)
-        tb_access_fetch(a->found->window, &a->from, &a->into, &a->to, a->with, core);
-    return code;
+    return begin(a, fetch);
 }
 
 int tb_mpi_Accumulate(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
@@ -210,7 +193,7 @@ int tb_mpi_Accumulate(const void *origin_addr, MPI_Count origin_count, MPI_Datat
                        .op_at = 8,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
-    return accumulate(&a);
+    return begin(&a, accumulate);
 }
 
 int tb_mpi_Raccumulate(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
@@ -226,7 +209,7 @@ int tb_mpi_Raccumulate(const void *origin_addr, MPI_Count origin_count, MPI_Data
                        .request = request,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 4)};
-    return accumulate(&a);
+    return begin(&a, accumulate);
 }
 
 #define RESULT(a, c, t)                                                                                                \
@@ -248,7 +231,7 @@ int tb_mpi_Get_accumulate(const void *origin_addr, MPI_Count origin_count, MPI_D
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
                        .result = RESULT(result_addr, result_count, result_datatype),
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 7)};
-    return fetch(&a);
+    return begin_fetch(&a);
 }
 
 int tb_mpi_Rget_accumulate(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype,
@@ -266,7 +249,7 @@ int tb_mpi_Rget_accumulate(const void *origin_addr, MPI_Count origin_count, MPI_
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
                        .result = RESULT(result_addr, result_count, result_datatype),
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 7)};
-    return fetch(&a);
+    return begin_fetch(&a);
 }
 
 /* ---- one item ---------------------------------------------------------------------------------------------------- */
@@ -301,7 +284,7 @@ int tb_mpi_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype
     int code = check_window(&a);
     if (code == MPI_SUCCESS && target_rank != MPI_PROC_NULL)
         code = check_predefined(&a, datatype, false);
-    return code == MPI_SUCCESS ? fetch(&a) : code;
+    return code == MPI_SUCCESS ? begin_fetch(&a) : code;
 }
 
 int tb_mpi_Compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr, MPI_Datatype datatype,

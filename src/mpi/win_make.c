@@ -99,7 +99,7 @@ static int open_host(const struct making *m, struct tb_win *w, const struct tb_c
         .local_count = count,
         .allocates = shared || m->flavor == MPI_WIN_FLAVOR_ALLOCATE,
         .contiguous = shared && !w->hints.noncontig,
-        .alignment = w->hints.alignment,
+        .alignment = (uint32_t)w->hints.alignment,
         .dynamic = m->flavor == MPI_WIN_FLAVOR_DYNAMIC,
         .whole = shared,
     };

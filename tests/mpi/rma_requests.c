@@ -141,6 +141,48 @@ static void wrong(struct rma_window *w)
     MPI_Win_fence(MPI_MODE_NOSUCCEED, w->win);
 }
 
+static int handled;
+
+static void on_error(MPI_Win *win, int *code, ...)
+{
+    handled++;
+}
+
+/* A target that refuses an access is told by the request, to the window's handler, and not by the next flush. */
+static void refused(struct rma_window *w)
+{
+    int next = rma_next(w), class;
+    char in[16], out[16] = "";
+    MPI_Aint beyond = rma_at(w, next, w->bytes + 64);
+    MPI_Request requests[2];
+    MPI_Status statuses[2];
+    MPI_Errhandler handler;
+    MPI_Win_create_errhandler(on_error, &handler);
+    MPI_Win_lock_all(0, w->win);
+    MPI_Rget(in, 16, MPI_BYTE, next, beyond, 16, MPI_BYTE, w->win, &requests[0]);
+    CHECK_CLASS(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), MPI_ERR_RMA_RANGE);
+    CHECK(requests[0] == MPI_REQUEST_NULL, "the request is still there");
+    MPI_Win_set_errhandler(w->win, handler);
+    MPI_Rput(out, 16, MPI_BYTE, next, rma_at(w, next, 0), 16, MPI_BYTE, w->win, &requests[0]);
+    MPI_Rget_accumulate(out, 16, MPI_BYTE, in, 16, MPI_BYTE, next, beyond, 16, MPI_BYTE, MPI_REPLACE, w->win,
+                        &requests[1]);
+    CHECK_EQUAL(MPI_Waitall(2, requests, statuses), MPI_ERR_IN_STATUS);
+    CHECK_EQUAL(statuses[0].MPI_ERROR, MPI_SUCCESS);
+    MPI_Error_class(statuses[1].MPI_ERROR, &class);
+    CHECK_EQUAL(class, MPI_ERR_RMA_RANGE);
+    CHECK_EQUAL(handled, 1);
+    MPI_Rget(in, 1, MPI_BYTE, next, rma_at(w, next, 0), 1, MPI_BYTE, w->win, &requests[0]);
+    CHECK_CLASS(MPI_Cancel(&requests[0]), MPI_ERR_REQUEST);
+    CHECK_CLASS(MPI_Request_free(&requests[0]), MPI_ERR_REQUEST);
+    CHECK_EQUAL(handled, 3);
+    CHECK_EQUAL(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), MPI_SUCCESS);
+    CHECK_EQUAL(MPI_Win_unlock_all(w->win), MPI_SUCCESS);
+    handled = 0;
+    MPI_Win_set_errhandler(w->win, MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&handler);
+    MPI_Barrier(w->comm);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(&argc, &argv);
@@ -152,6 +194,8 @@ int main(int argc, char **argv)
         long_ones(&w);
         if (!test_peer())
             wrong(&w);
+        if (!test_peer() && w.flavor == RMA_DYNAMIC)
+            refused(&w);
         rma_close(&w);
     }
     return test_end();

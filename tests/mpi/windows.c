@@ -274,6 +274,43 @@ static void allocated(void)
     end(&win);
 }
 
+/* Only rank 0 says how memory is to lie: everybody's is where all look for it. */
+static void differing_hints(void)
+{
+    MPI_Comm host = MPI_COMM_NULL;
+    MPI_Info info;
+    int rank, size;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "alloc_shared_noncontig", "true");
+    MPI_Info_set(info, "mpi_minimum_memory_alignment", "65536");
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Comm_rank(host, &rank);
+    MPI_Comm_size(host, &size);
+    for (int who = 0; who < size && who < 3; who++) {
+        MPI_Info mine = rank == who ? info : MPI_INFO_NULL;
+        MPI_Win shared_win = MPI_WIN_NULL, win = MPI_WIN_NULL;
+        char *base = NULL, *own = NULL;
+        CHECK_EQUAL(MPI_Win_allocate_shared(shared_bytes(rank), 1 + rank, mine, host, &base, &shared_win), MPI_SUCCESS);
+        CHECK_EQUAL(MPI_Win_allocate(shared_bytes(rank), 1 + rank, mine, host, &own, &win), MPI_SUCCESS);
+        CHECK((uintptr_t)base % 65536 == 0, "%p", (void *)base);
+        CHECK(rank != who || (uintptr_t)own % 65536 == 0, "%p", (void *)own);
+        write_to_next(shared_win, host);
+        test_fill(own, (size_t)shared_bytes(rank), (uint64_t)rank);
+        MPI_Barrier(host);
+        for (int other = 0; other < size; other++) {
+            char seen[4096 + 104];
+            MPI_Win_lock(MPI_LOCK_SHARED, other, 0, win);
+            MPI_Get(seen, (int)shared_bytes(other), MPI_BYTE, other, 0, (int)shared_bytes(other), MPI_BYTE, win);
+            MPI_Win_unlock(other, win);
+            CHECK_DATA(seen, (size_t)shared_bytes(other), (uint64_t)other);
+        }
+        end(&shared_win);
+        end(&win);
+    }
+    MPI_Info_free(&info);
+    MPI_Comm_free(&host);
+}
+
 static void dynamic(void)
 {
     static char memory[100];
@@ -325,13 +362,16 @@ static void one_is_wrong(void)
 /* No machine has so much memory. Ranks that share it find out alike; elsewhere the one who asked knows why. */
 static void too_much(void)
 {
-    char *base = NULL;
-    int class = -1;
-    MPI_Win win = MPI_WIN_NULL;
-    MPI_Error_class(MPI_Win_allocate(test_rank == 0 ? INT64_MAX : 1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win),
-                    &class);
-    CHECK(class == MPI_ERR_NO_MEM || (test_rank > 0 && class == MPI_ERR_OTHER), "class %d", class);
-    CHECK(win == MPI_WIN_NULL, "there is a window");
+    static const MPI_Aint sizes[] = {INT64_MAX, (MPI_Aint)1 << 45}; /* the latter has addresses */
+    for (int i = 0; i < 2; i++) {
+        char *base = NULL;
+        int class = -1;
+        MPI_Win win = MPI_WIN_NULL;
+        MPI_Error_class(MPI_Win_allocate(test_rank == 0 ? sizes[i] : 1, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win),
+                        &class);
+        CHECK(class == MPI_ERR_NO_MEM || (test_rank > 0 && class == MPI_ERR_OTHER), "class %d", class);
+        CHECK(win == MPI_WIN_NULL, "there is a window");
+    }
 }
 
 static void wrong_arguments(void)
@@ -411,6 +451,7 @@ int main(int argc, char **argv)
     shared(false);
     shared(true);
     allocated();
+    differing_hints();
     dynamic();
     one_is_wrong();
     too_much();
