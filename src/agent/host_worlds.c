@@ -198,14 +198,6 @@ static void take_answer(struct tb_host_worlds *w, struct tb_reader *r)
         tb_local_ranks_answer(l, rank, &answer);
 }
 
-static void take_registry_answer(struct tb_host_worlds *w, struct tb_reader *r)
-{
-    uint32_t rank = tb_get_u32(r);
-    struct tb_local_ranks *l = r->error == TB_OK ? tb_host_worlds_find(w, rank) : NULL;
-    if (l != NULL)
-        tb_local_ranks_take_answer(l, rank, r);
-}
-
 static void take_lost(struct tb_host_worlds *w, struct tb_reader *r)
 {
     size_t length = 0;
@@ -221,8 +213,6 @@ bool tb_host_worlds_take(struct tb_host_worlds *w, struct tb_control_frame *fram
         take_end(w, &frame->fields);
     else if (frame->kind == TB_CONTROL_ANSWER)
         take_answer(w, &frame->fields);
-    else if (frame->kind == TB_CONTROL_REGISTRY_ANSWER)
-        take_registry_answer(w, &frame->fields);
     else if (frame->kind == TB_CONTROL_LOST)
         take_lost(w, &frame->fields);
     else

@@ -25,7 +25,7 @@ int tb_host_worlds_expect(struct tb_host_worlds *worlds, struct tb_reader *r, st
                           uint32_t host);
 /* TB_CONTROL_WORLD_START. `start` is as for the first ones. If it fails, the launcher is told why. */
 void tb_host_worlds_start(struct tb_host_worlds *worlds, struct tb_reader *r, const struct tb_rank_start *start);
-/* TB_CONTROL_WORLD_END, _ANSWER, _REGISTRY_ANSWER or _LOST; false: it is something else. */
+/* TB_CONTROL_WORLD_END, _ANSWER or _LOST; false: it is something else. */
 bool tb_host_worlds_take(struct tb_host_worlds *worlds, struct tb_control_frame *frame);
 
 /* The ones of a rank of this host, or NULL. */

@@ -140,15 +140,6 @@ static void rank_has_trouble(void *context, uint32_t version, enum tb_multicast_
     tb_host_group_complain(&l->group, version, what);
 }
 
-static void rank_asks_registry(void *context, uint32_t local, const void *question, size_t length)
-{
-    const struct tb_local_ranks *l = context;
-    struct tb_writer *w = tb_uplink_begin(l->uplink, TB_CONTROL_REGISTRY);
-    tb_put_u32(w, l->ranks.all[local].rank);
-    tb_put_raw(w, question, length);
-    tb_uplink_end(l->uplink);
-}
-
 static void group_state(void *context, uint32_t attempt, enum tb_multicast_state state, uint32_t fits, const char *why)
 {
     const struct tb_local_ranks *l = context;
@@ -242,7 +233,6 @@ int tb_local_ranks_listen(struct tb_local_ranks *l)
                                                .wishes = rank_wishes,
                                                .left = rank_left,
                                                .group_trouble = rank_has_trouble,
-                                               .registry = rank_asks_registry,
                                                .aborted = rank_aborted};
     return tb_rank_port_open(&l->port, l->loop, &events);
 }
@@ -371,15 +361,6 @@ int tb_local_ranks_take_group(struct tb_local_ranks *l, struct tb_control_frame 
     bool ours = frame->kind == TB_CONTROL_GROUP || frame->kind == TB_CONTROL_GROUP_TEST ||
                 frame->kind == TB_CONTROL_GROUP_VERDICT;
     return ours ? tb_host_group_take(&l->group, (enum tb_control)frame->kind, &frame->fields) : TB_OK;
-}
-
-void tb_local_ranks_take_answer(struct tb_local_ranks *l, uint32_t rank, struct tb_reader *r)
-{
-    size_t length = 0;
-    const void *answer = tb_get_rest(r, &length);
-    const struct tb_rank *found = r->error == TB_OK ? tb_ranks_find(&l->ranks, rank) : NULL;
-    if (found != NULL && !found->ended)
-        tb_rank_port_tell(&l->port, found->local, TB_CONTROL_REGISTRY_ANSWER, answer, length);
 }
 
 void tb_local_ranks_tell_lost(struct tb_local_ranks *l, const void *fields, size_t length)

@@ -82,8 +82,7 @@ int tb_local_ranks_take_costs(struct tb_local_ranks *local, struct tb_reader *r,
 int tb_local_ranks_take_plan(struct tb_local_ranks *local, struct tb_reader *r);
 /* TB_CONTROL_GROUP, _GROUP_TEST and _GROUP_VERDICT; others are left alone. */
 int tb_local_ranks_take_group(struct tb_local_ranks *local, struct tb_control_frame *frame);
-/* TB_CONTROL_REGISTRY_ANSWER, for one of them; TB_CONTROL_LOST, for all. */
-void tb_local_ranks_take_answer(struct tb_local_ranks *local, uint32_t rank, struct tb_reader *r);
+/* TB_CONTROL_LOST, for all. */
 void tb_local_ranks_tell_lost(struct tb_local_ranks *local, const void *fields, size_t length);
 int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_routes *routes); /* tells them */
 /* Before the agent ends them: that is told with each end, but of those that were ending anyway. */

@@ -222,28 +222,22 @@ static void take_group_trouble(struct tb_port_rank *rank, struct tb_reader *r)
         events->group_trouble(events->context, version, (enum tb_multicast_trouble)what);
 }
 
-static void take_registry(struct tb_port_rank *rank, struct tb_reader *r)
-{
-    const struct tb_rank_port_events *events = &rank->port->events;
-    size_t length = 0;
-    const void *question = tb_get_rest(r, &length);
-    if (r->error == TB_OK)
-        events->registry(events->context, local_of(rank), question, length);
-}
-
-/* Something for the launcher; what it is comes along. */
+/* Something for the launcher; what it is comes along. Whoever waits for an answer gets one, whatever it has sent. */
 static void take_wish(struct tb_port_rank *rank, struct tb_packet *packet)
 {
     const struct tb_rank_port_events *events = &rank->port->events;
     uint32_t number = tb_get_u32(&packet->frame.fields);
     void *bytes;
     size_t length;
-    if (tb_reader_end(&packet->frame.fields) != TB_OK || packet->descriptor_count != 1)
-        return;
-    if (tb_shared_bytes_get(packet->descriptors[0], &bytes, &length) != TB_OK) {
+    int rc = tb_reader_end(&packet->frame.fields);
+    if (rc == TB_OK && packet->descriptor_count != 1)
+        rc = tb_error(TB_ERR_PROTOCOL, "a wish has come with %u descriptors", packet->descriptor_count);
+    if (rc == TB_OK)
+        rc = tb_shared_bytes_get(packet->descriptors[0], &bytes, &length);
+    if (rc != TB_OK) {
         const char *why = tb_error_story();
         tb_rank_port_answer(rank->port, local_of(rank),
-                            &(struct tb_port_answer){number, TB_ERR_LIMIT, why, strlen(why), NULL, 0});
+                            &(struct tb_port_answer){number, rc, why, strlen(why), NULL, 0});
         return;
     }
     events->wishes(events->context, local_of(rank), (enum tb_control)packet->frame.kind, number, bytes, length);
@@ -278,6 +272,7 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
         break;
     case TB_CONTROL_SPAWN:
     case TB_CONTROL_MEET:
+    case TB_CONTROL_REGISTRY:
         take_wish(rank, packet);
         break;
     case TB_CONTROL_ABORT:
@@ -294,9 +289,6 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
         break;
     case TB_CONTROL_GROUP_TROUBLE:
         take_group_trouble(rank, r);
-        break;
-    case TB_CONTROL_REGISTRY:
-        take_registry(rank, r);
         break;
     default:
         tb_log(TB_LOG_WARN, "agent", "rank %u says something unknown (%u)", rank->rank, packet->frame.kind);

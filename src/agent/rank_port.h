@@ -24,13 +24,11 @@ struct tb_rank_port_events {
      * known). It was not the one that was started, which goes on. */
     void (*left)(void *context, uint32_t local, int status);
     void (*joined)(void *context, uint32_t local); /* a rank has called MPI_Init, for the first time; may be NULL */
-    /* A rank wants something of the launcher: TB_CONTROL_SPAWN or _MEET. tb_rank_port_answer answers. */
+    /* A rank wants something of the launcher: TB_CONTROL_SPAWN, _MEET or _REGISTRY. tb_rank_port_answer answers. */
     void (*wishes)(void *context, uint32_t local, enum tb_control what, uint32_t number, const void *bytes,
                    size_t length);
     /* A rank has trouble with the multicast group of the host, as the verdict of this version has it. */
     void (*group_trouble)(void *context, uint32_t version, enum tb_multicast_trouble what);
-    /* A rank asks the registry of the job; tb_rank_port_tell answers. Nothing was looked at yet. */
-    void (*registry)(void *context, uint32_t local, const void *question, size_t length);
     /* A rank has ended the job. */
     void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
                     size_t length);

@@ -321,32 +321,66 @@ static void trouble_is_handed_up(void **state)
     world_close(&w);
 }
 
-/* What a rank asks the registry is handed up as it is, and so is the answer handed down. */
-static void questions_and_answers_pass(void **state)
+static void wish(struct world *w, uint32_t local, enum tb_control what, uint32_t number, const char *text)
 {
-    struct world w;
     struct tb_writer fields;
-    world_open(&w);
+    int descriptor;
     tb_writer_open(&fields);
-    tb_put_raw(&fields, "who is there", 12);
-    assert_int_equal(tb_packet_send(w.sockets[1], TB_CONTROL_REGISTRY, &fields, NULL, 0), TB_OK);
+    tb_put_u32(&fields, number);
+    assert_int_equal(tb_shared_bytes_put(text, strlen(text), &descriptor), TB_OK);
+    assert_int_equal(tb_packet_send(w->sockets[local], what, &fields, &descriptor, 1), TB_OK);
+    close(descriptor);
     tb_writer_close(&fields);
-    tb_rank_port_read(&w.port, 1);
-    assert_int_equal(w.questions, 1);
-    assert_int_equal(w.local, 1);
-    assert_string_equal(w.text, "who is there");
-    say_numbers(&w, w.sockets[0], TB_CONTROL_REGISTRY, 0, NULL);
-    assert_int_equal(w.questions, 2);
-    assert_string_equal(w.text, "");
+    tb_rank_port_read(&w->port, local);
+}
+
+/* What a rank wishes of the launcher is handed up as it is, and so is the answer handed down. */
+static void wishes_and_answers_pass(void **state)
+{
+    static const enum tb_control kinds[] = {TB_CONTROL_SPAWN, TB_CONTROL_MEET, TB_CONTROL_REGISTRY};
+    struct world w;
+    void *bytes;
+    size_t length;
+    world_open(&w);
+    for (int i = 0; i < 3; i++) {
+        wish(&w, 1, kinds[i], 30 + (uint32_t)i, "who is there");
+        assert_true(w.wishes == i + 1 && w.local == 1 && w.wish == kinds[i] && w.number == 30 + (uint32_t)i);
+        assert_string_equal(w.text, "who is there");
+    }
     expect_welcome(w.sockets[0], 7, 0);
-    tb_rank_port_tell(&w.port, 0, TB_CONTROL_REGISTRY_ANSWER, "nobody", 6);
+    tb_rank_port_answer(&w.port, 0, &(struct tb_port_answer){4, TB_OK, "", 0, "nobody", 6});
     assert_int_equal(tb_packet_receive(w.sockets[0], &packet, false), TB_AGAIN); /* until it has said who it is */
     say_hello(&w, w.sockets[0]);
-    size_t length;
-    struct tb_reader *r = expect(w.sockets[0], TB_CONTROL_REGISTRY_ANSWER);
-    const void *rest = tb_get_rest(r, &length);
+    struct tb_reader *r = expect(w.sockets[0], TB_CONTROL_ANSWER);
+    assert_int_equal(tb_get_u32(r), 4);
+    assert_int_equal((int)tb_get_u32(r), TB_OK);
+    assert_int_equal(packet.descriptor_count, 1);
+    assert_int_equal(tb_shared_bytes_get(packet.descriptors[0], &bytes, &length), TB_OK);
     assert_int_equal(length, 6);
-    assert_memory_equal(rest, "nobody", 6);
+    assert_memory_equal(bytes, "nobody", 6);
+    free(bytes);
+    tb_packet_discard(&packet);
+    world_close(&w);
+}
+
+/* Whoever waits for an answer gets one, also if what came makes no sense. */
+static void senseless_wishes_are_answered(void **state)
+{
+    struct world w;
+    world_open(&w);
+    expect_welcome(w.sockets[0], 7, 0);
+    say_hello(&w, w.sockets[0]);
+    say_numbers(&w, w.sockets[0], TB_CONTROL_REGISTRY, 1, (uint32_t[]){5});    /* nothing comes along */
+    say_numbers(&w, w.sockets[0], TB_CONTROL_REGISTRY, 2, (uint32_t[]){5, 6}); /* more than a number */
+    for (int i = 0; i < 2; i++) {
+        struct tb_reader *r = expect(w.sockets[0], TB_CONTROL_ANSWER);
+        size_t length = 0;
+        assert_int_equal(tb_get_u32(r), 5);
+        assert_int_equal((int)tb_get_u32(r), TB_ERR_PROTOCOL);
+        tb_get_bytes(r, &length);
+        assert_true(length > 0 && packet.descriptor_count == 0);
+    }
+    assert_int_equal(w.wishes, 0);
     world_close(&w);
 }
 
@@ -442,7 +476,8 @@ int main(void)
         cmocka_unit_test(only_the_newest_waits),
         cmocka_unit_test(all_are_told_where_multicast_works),
         cmocka_unit_test(trouble_is_handed_up),
-        cmocka_unit_test(questions_and_answers_pass),
+        cmocka_unit_test(wishes_and_answers_pass),
+        cmocka_unit_test(senseless_wishes_are_answered),
         cmocka_unit_test(a_rank_comes_by_name),
         cmocka_unit_test(strangers_get_nothing),
         cmocka_unit_test(a_rank_is_one_program),

@@ -36,7 +36,9 @@ struct world {
     int sockets[RANKS]; /* the ranks' ends */
     int connects, aborts, waits, lefts;
     int status; /* of the last one that left */
-    int troubles, questions;
+    int troubles, wishes;
+    enum tb_control wish;
+    uint32_t number;  /* of the wish */
     uint32_t version; /* of the verdict that the last one was about */
     enum tb_multicast_trouble trouble;
     struct tb_job_waiting awaited;
@@ -93,12 +95,15 @@ static inline void take_group_trouble(void *context, uint32_t version, enum tb_m
     w->trouble = what;
 }
 
-static inline void take_registry(void *context, uint32_t local, const void *question, size_t length)
+static inline void take_wish(void *context, uint32_t local, enum tb_control what, uint32_t number, const void *bytes,
+                             size_t length)
 {
     struct world *w = context;
-    w->questions++;
+    w->wishes++;
     w->local = local;
-    snprintf(w->text, sizeof w->text, "%.*s", (int)length, (const char *)question);
+    w->wish = what;
+    w->number = number;
+    snprintf(w->text, sizeof w->text, "%.*s", (int)length, (const char *)bytes);
 }
 
 static inline void world_make(struct world *w)
@@ -108,7 +113,7 @@ static inline void world_make(struct world *w)
                                                .waiting = take_waiting,
                                                .left = take_left,
                                                .group_trouble = take_group_trouble,
-                                               .registry = take_registry,
+                                               .wishes = take_wish,
                                                .aborted = take_aborted};
     struct tb_host_routes routes = {0};
     struct tb_host host = {.name = "here", .rank_count = RANKS};

@@ -21,21 +21,12 @@ struct tb_named_group {
     struct tb_group_place *places;
     uint32_t dead_count, dead_room;
     uint32_t *dead;        /* members that have died */
-    struct tb_list waits;  /* struct tb_group_wait */
+    struct tb_list waits;  /* struct tb_registry_wait */
     uint32_t meet_count;   /* of them: those who meet, */
     uint32_t meet_least;   /* how many members these want at least, */
     uint32_t stand_count;  /* those at the barrier, */
     uint32_t stand_wanted; /* and how many it wants; 0: all */
     char name[TB_REGISTRY_NAME_BYTES];
-};
-
-/* A question whose answer has to wait. */
-struct tb_group_wait {
-    struct tb_list node;
-    uint32_t proc, number, count;
-    enum tb_registry_kind kind;
-    uint64_t until;
-    char name[TB_REGISTRY_NAME_BYTES]; /* of a group that is not there yet */
 };
 
 void tb_group_table_open(struct tb_group_table *table, tb_registry_tell *tell, void *context)
@@ -171,62 +162,22 @@ static void tell_dead(const struct tb_group_table *table, struct tb_named_group 
 
 /* ---- waits ------------------------------------------------------------------------------------------------------- */
 
-static struct tb_group_wait *add_wait(struct tb_group_table *table, struct tb_list *list, uint32_t proc,
-                                      const struct tb_registry_question *question, uint64_t until)
-{
-    struct tb_group_wait *wait = table->wait_count < TB_GROUP_TABLE_WAITS ? calloc(1, sizeof *wait) : NULL;
-    if (wait == NULL)
-        return NULL;
-    wait->proc = proc;
-    wait->number = question->number;
-    wait->kind = question->kind;
-    wait->count = question->count;
-    wait->until = until;
-    memcpy(wait->name, question->name, sizeof wait->name);
-    tb_list_append(list, &wait->node);
-    table->wait_count++;
-    return wait;
-}
-
-static void free_wait(struct tb_group_table *table, struct tb_group_wait *wait)
-{
-    tb_list_remove(&wait->node);
-    table->wait_count--;
-    free(wait);
-}
-
-static void free_waits(struct tb_group_table *table, struct tb_list *list)
-{
-    struct tb_group_wait *wait;
-    TB_LIST_EACH (wait, list, struct tb_group_wait, node)
-        free_wait(table, wait);
-}
-
-/* Those of one process. */
-static void free_waits_of(struct tb_group_table *table, struct tb_list *list, uint32_t proc)
-{
-    struct tb_group_wait *wait;
-    TB_LIST_EACH (wait, list, struct tb_group_wait, node)
-        if (wait->proc == proc)
-            free_wait(table, wait);
-}
-
 /* What those who still meet want. */
 static void count_least(struct tb_named_group *group)
 {
-    const struct tb_group_wait *wait;
+    const struct tb_registry_wait *wait;
     group->meet_least = 0;
-    TB_LIST_EACH (wait, &group->waits, const struct tb_group_wait, node)
+    TB_LIST_EACH (wait, &group->waits, const struct tb_registry_wait, node)
         if (wait->kind == TB_REGISTRY_MEET && wait->count > group->meet_least)
             group->meet_least = wait->count;
 }
 
 /* One of the group is over. */
-static void end_wait(struct tb_group_table *table, struct tb_named_group *group, struct tb_group_wait *wait)
+static void end_wait(struct tb_group_table *table, struct tb_named_group *group, struct tb_registry_wait *wait)
 {
     uint32_t at = position(group, wait->proc);
     enum tb_registry_kind kind = wait->kind;
-    free_wait(table, wait);
+    tb_registry_wait_free(wait, &table->wait_count);
     if (kind == TB_REGISTRY_MEET) {
         group->meet_count--;
         if (at < group->count)
@@ -242,11 +193,11 @@ static void end_wait(struct tb_group_table *table, struct tb_named_group *group,
 /* All of a kind get what they wait for, and know the same. */
 static void complete(struct tb_group_table *table, struct tb_named_group *group, enum tb_registry_kind kind)
 {
-    struct tb_group_wait *wait;
-    TB_LIST_EACH (wait, &group->waits, struct tb_group_wait, node)
+    struct tb_registry_wait *wait;
+    TB_LIST_EACH (wait, &group->waits, struct tb_registry_wait, node)
         if (wait->kind == kind) {
             tell_group(table, group, wait->proc, wait->number);
-            free_wait(table, wait);
+            tb_registry_wait_free(wait, &table->wait_count);
         }
     for (uint32_t i = 0; i < group->count; i++)
         if (kind == TB_REGISTRY_MEET)
@@ -273,8 +224,8 @@ static void settle(struct tb_group_table *table, struct tb_named_group *group)
 /* What can never be is told now: so many members a frozen group will not have. */
 static void give_up(struct tb_group_table *table, struct tb_named_group *group)
 {
-    struct tb_group_wait *wait;
-    TB_LIST_EACH (wait, &group->waits, struct tb_group_wait, node)
+    struct tb_registry_wait *wait;
+    TB_LIST_EACH (wait, &group->waits, struct tb_registry_wait, node)
         if (group->frozen && wait->kind != TB_REGISTRY_WATCH && wait->count > group->count) {
             tell(table, wait->proc, wait->number, TB_REGISTRY_UNEQUAL);
             end_wait(table, group, wait);
@@ -284,14 +235,14 @@ static void give_up(struct tb_group_table *table, struct tb_named_group *group)
 /* There is another generation, or none any more. */
 static void change(struct tb_group_table *table, struct tb_named_group *group)
 {
-    struct tb_group_wait *wait;
-    TB_LIST_EACH (wait, &group->waits, struct tb_group_wait, node)
+    struct tb_registry_wait *wait;
+    TB_LIST_EACH (wait, &group->waits, struct tb_registry_wait, node)
         if (wait->kind == TB_REGISTRY_WATCH && wait->count != group->generation) {
             if (group->count > 0)
                 tell_group(table, group, wait->proc, wait->number);
             else
                 tell(table, wait->proc, wait->number, TB_REGISTRY_NO_GROUP);
-            free_wait(table, wait);
+            tb_registry_wait_free(wait, &table->wait_count);
         }
     if (group->count == 0) {
         free_group(table, group);
@@ -306,7 +257,7 @@ static void change(struct tb_group_table *table, struct tb_named_group *group)
 static void join(struct tb_group_table *table, struct tb_named_group *group, uint32_t proc,
                  const struct tb_registry_question *question)
 {
-    struct tb_group_wait *wait;
+    struct tb_registry_wait *wait;
     bool new = group == NULL;
     enum tb_registry_result result = TB_REGISTRY_DONE;
     if (new)
@@ -326,10 +277,10 @@ static void join(struct tb_group_table *table, struct tb_named_group *group, uin
         return;
     }
     tell_group(table, group, proc, question->number);
-    TB_LIST_EACH (wait, &table->awaited, struct tb_group_wait, node)
+    TB_LIST_EACH (wait, &table->awaited, struct tb_registry_wait, node)
         if (strcmp(wait->name, group->name) == 0) {
             tell_group(table, group, wait->proc, wait->number);
-            free_wait(table, wait);
+            tb_registry_wait_free(wait, &table->wait_count);
         }
     change(table, group);
 }
@@ -338,8 +289,8 @@ static void join(struct tb_group_table *table, struct tb_named_group *group, uin
 static void take_out(struct tb_group_table *table, struct tb_named_group *group, uint32_t at, bool told)
 {
     uint32_t proc = group->members[at];
-    struct tb_group_wait *wait;
-    TB_LIST_EACH (wait, &group->waits, struct tb_group_wait, node)
+    struct tb_registry_wait *wait;
+    TB_LIST_EACH (wait, &group->waits, struct tb_registry_wait, node)
         if (wait->proc == proc && (!told || wait->kind != TB_REGISTRY_WATCH)) {
             if (told)
                 tell(table, proc, wait->number, TB_REGISTRY_STRANGER);
@@ -372,7 +323,8 @@ static void watch(struct tb_group_table *table, struct tb_named_group *group, ui
         tell_group(table, group, proc, question->number);
     else if (group == NULL && question->count != 0)
         tell(table, proc, question->number, TB_REGISTRY_NO_GROUP);
-    else if (add_wait(table, group != NULL ? &group->waits : &table->awaited, proc, question, until) == NULL)
+    else if (!tb_registry_wait_add(group != NULL ? &group->waits : &table->awaited, &table->wait_count, proc, question,
+                                   until))
         tell(table, proc, question->number, TB_REGISTRY_FULL);
 }
 
@@ -389,7 +341,7 @@ static void gather(struct tb_group_table *table, struct tb_named_group *group, u
     else if ((group->frozen && question->count > group->count) ||
              (!meets && group->stand_count > 0 && group->stand_wanted != question->count))
         result = TB_REGISTRY_UNEQUAL;
-    else if (add_wait(table, &group->waits, proc, question, until) == NULL)
+    else if (!tb_registry_wait_add(&group->waits, &table->wait_count, proc, question, until))
         result = TB_REGISTRY_FULL;
     if (result != TB_REGISTRY_DONE) {
         tell(table, proc, question->number, result);
@@ -452,10 +404,10 @@ void tb_group_table_ask(struct tb_group_table *table, uint32_t proc, const struc
 /* Everybody who waits for what the dead one would have taken part in is told of it instead. */
 static void mourn(struct tb_group_table *table, struct tb_named_group *group, uint32_t proc)
 {
-    struct tb_group_wait *wait;
+    struct tb_registry_wait *wait;
     if (!add_dead(group, proc))
         return;
-    TB_LIST_EACH (wait, &group->waits, struct tb_group_wait, node)
+    TB_LIST_EACH (wait, &group->waits, struct tb_registry_wait, node)
         if (wait->kind != TB_REGISTRY_WATCH) {
             uint32_t at = position(group, wait->proc), number = wait->number;
             end_wait(table, group, wait);
@@ -470,11 +422,11 @@ static void mourn(struct tb_group_table *table, struct tb_named_group *group, ui
 void tb_group_table_end(struct tb_group_table *table, uint32_t proc, bool died)
 {
     struct tb_named_group *group;
-    free_waits_of(table, &table->awaited, proc);
+    tb_registry_waits_free_of(&table->awaited, &table->wait_count, proc);
     TB_LIST_EACH (group, &table->groups, struct tb_named_group, node) {
         uint32_t at = position(group, proc);
         if (at == group->count) {
-            free_waits_of(table, &group->waits, proc); /* it has only watched */
+            tb_registry_waits_free_of(&group->waits, &table->wait_count, proc); /* it has only watched */
             continue;
         }
         take_out(table, group, at, false);
@@ -488,14 +440,14 @@ static uint64_t expire_list(struct tb_group_table *table, struct tb_named_group 
                             uint64_t now)
 {
     uint64_t next = TB_NEVER;
-    struct tb_group_wait *wait;
-    TB_LIST_EACH (wait, list, struct tb_group_wait, node)
+    struct tb_registry_wait *wait;
+    TB_LIST_EACH (wait, list, struct tb_registry_wait, node)
         if (wait->until <= now) {
             tell(table, wait->proc, wait->number, TB_REGISTRY_LATE);
             if (group != NULL)
                 end_wait(table, group, wait);
             else
-                free_wait(table, wait);
+                tb_registry_wait_free(wait, &table->wait_count);
         } else if (wait->until < next) {
             next = wait->until;
         }
@@ -535,9 +487,9 @@ uint32_t tb_group_table_print(const struct tb_group_table *table, uint32_t proc,
 void tb_group_table_close(struct tb_group_table *table)
 {
     struct tb_named_group *group;
-    free_waits(table, &table->awaited);
+    tb_registry_waits_free(&table->awaited, &table->wait_count);
     TB_LIST_EACH (group, &table->groups, struct tb_named_group, node) {
-        free_waits(table, &group->waits);
+        tb_registry_waits_free(&group->waits, &table->wait_count);
         free_group(table, group);
     }
 }

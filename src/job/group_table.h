@@ -6,10 +6,9 @@
 #ifndef TB_JOB_GROUP_TABLE_H
 #define TB_JOB_GROUP_TABLE_H
 
-#include "job/registry_frames.h"
+#include "job/registry_wait.h"
 
 #define TB_GROUP_TABLE_GROUPS 4096u
-#define TB_GROUP_TABLE_WAITS  (1u << 20)
 
 /* Called from inside of the functions below, which it must not call. What it is given is valid during the call. */
 typedef void tb_registry_tell(void *context, uint32_t proc, const struct tb_registry_answer *answer);
@@ -20,7 +19,7 @@ struct tb_group_table {
     tb_registry_tell *tell;
     void *context;
     struct tb_list groups;  /* struct tb_named_group, in the order in which they began */
-    struct tb_list awaited; /* struct tb_group_wait: groups that are not there yet */
+    struct tb_list awaited; /* struct tb_registry_wait: groups that are not there yet */
     uint32_t group_count, wait_count;
     uint32_t last_id;
 };

@@ -326,16 +326,6 @@ static int take_verdict(struct tb_job *job, struct tb_packet *packet)
     return rc;
 }
 
-static int take_answer_part(struct tb_packet *packet, const struct tb_job_events *events)
-{
-    uint32_t members[TB_REGISTRY_PART];
-    struct tb_registry_answer part;
-    int rc = tb_registry_answer_get(&packet->frame.fields, &part, members);
-    if (rc == TB_OK)
-        events->registry_answered(events->context, &part);
-    return rc;
-}
-
 int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
 {
     if (job->control < 0)
@@ -363,8 +353,6 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             rc = take_launcher_answer(&packet, events);
         else if (packet.frame.kind == TB_CONTROL_ASK && events->asked != NULL)
             events->asked(events->context, tb_get_u32(&packet.frame.fields));
-        else if (packet.frame.kind == TB_CONTROL_REGISTRY_ANSWER && events->registry_answered != NULL)
-            rc = take_answer_part(&packet, events);
         tb_packet_discard(&packet);
         if (rc != TB_OK)
             return rc;
@@ -429,6 +417,14 @@ int tb_job_ask_meeting(struct tb_job *job, uint32_t number, const struct tb_meet
     return ask_launcher(job, TB_CONTROL_MEET, number, &w);
 }
 
+int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_registry_question_put(&w, question);
+    return ask_launcher(job, TB_CONTROL_REGISTRY, question->number, &w);
+}
+
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream)
 {
     if (job->control < 0)
@@ -439,16 +435,6 @@ int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream 
     tb_put_u32(&w, to.index);
     tb_put_u32(&w, stream);
     int rc = tell(job, TB_CONTROL_CONNECT, &w);
-    tb_writer_close(&w);
-    return rc;
-}
-
-int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question)
-{
-    struct tb_writer w;
-    tb_writer_open(&w);
-    tb_registry_question_put(&w, question);
-    int rc = tell(job, TB_CONTROL_REGISTRY, &w);
     tb_writer_close(&w);
     return rc;
 }

@@ -185,9 +185,7 @@ struct tb_job_events {
     void (*routes)(void *context); /* job.routes has changed; may be NULL */
     /* Somebody wants to know what this rank waits for; tb_job_tell_waits answers. May be NULL. */
     void (*asked)(void *context, uint32_t number);
-    /* A part of what the registry of the job answers; its members are those of the part. May be NULL. */
-    void (*registry_answered)(void *context, const struct tb_registry_answer *part);
-    /* The launcher's answer to tb_job_ask_launcher. May be NULL. */
+    /* The launcher's answer to what it was asked. May be NULL. */
     void (*answered)(void *context, uint32_t number, const struct tb_job_answer *answer);
 };
 
@@ -225,13 +223,12 @@ void tb_job_leave(struct tb_job *job); /* closes everything; the agent is told n
 /* Reads what the agent has sent, without blocking, and calls `events`. TB_ERR_CLOSED: the agent is gone. */
 int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
-/* Asks the registry of the job; not of one that runs alone. */
-int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question);
 struct tb_spawn;
 struct tb_meeting;
 /* Something for the launcher to do. It answers in the end, with this number. */
 int tb_job_ask_spawn(struct tb_job *job, uint32_t number, const struct tb_spawn *spawn);
 int tb_job_ask_meeting(struct tb_job *job, uint32_t number, const struct tb_meeting *meeting);
+int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question);
 /* Whether this process was started with that one, so that they share memory if they are on one host. */
 static inline bool tb_job_in_world(const struct tb_job *job, uint32_t index)
 {

@@ -10,14 +10,6 @@ struct tb_published_name {
     char value[TB_REGISTRY_VALUE_BYTES];
 };
 
-/* A process that waits for a name. */
-struct tb_name_wait {
-    struct tb_list node;
-    uint32_t proc, number;
-    uint64_t until;
-    char name[TB_REGISTRY_NAME_BYTES];
-};
-
 void tb_name_table_open(struct tb_name_table *table, tb_registry_tell *tell, void *context)
 {
     *table = (struct tb_name_table){.tell = tell, .context = context};
@@ -32,21 +24,12 @@ static void forget(struct tb_name_table *table, struct tb_published_name *name)
     free(name);
 }
 
-static void end_wait(struct tb_name_table *table, struct tb_name_wait *wait)
-{
-    tb_list_remove(&wait->node);
-    table->wait_count--;
-    free(wait);
-}
-
 void tb_name_table_close(struct tb_name_table *table)
 {
     struct tb_published_name *name;
-    struct tb_name_wait *wait;
     TB_LIST_EACH (name, &table->names, struct tb_published_name, node)
         forget(table, name);
-    TB_LIST_EACH (wait, &table->awaited, struct tb_name_wait, node)
-        end_wait(table, wait);
+    tb_registry_waits_free(&table->awaited, &table->wait_count);
 }
 
 static struct tb_published_name *find(const struct tb_name_table *table, const char *text)
@@ -70,7 +53,7 @@ static enum tb_registry_result publish(struct tb_name_table *table, uint32_t pro
                                        const struct tb_registry_question *question)
 {
     struct tb_published_name *name = find(table, question->name);
-    struct tb_name_wait *wait;
+    struct tb_registry_wait *wait;
     if (name != NULL && (question->flags & TB_REGISTRY_REPLACES) == 0)
         return TB_REGISTRY_TAKEN;
     if (name == NULL) {
@@ -83,10 +66,10 @@ static enum tb_registry_result publish(struct tb_name_table *table, uint32_t pro
     }
     name->publisher = proc;
     memcpy(name->value, question->value, sizeof name->value);
-    TB_LIST_EACH (wait, &table->awaited, struct tb_name_wait, node)
+    TB_LIST_EACH (wait, &table->awaited, struct tb_registry_wait, node)
         if (strcmp(wait->name, name->name) == 0) {
             answer(table, wait->proc, wait->number, TB_REGISTRY_DONE, name->value);
-            end_wait(table, wait);
+            tb_registry_wait_free(wait, &table->wait_count);
         }
     return TB_REGISTRY_DONE;
 }
@@ -111,17 +94,8 @@ static void look_up(struct tb_name_table *table, uint32_t proc, const struct tb_
                name != NULL ? name->value : "");
         return;
     }
-    struct tb_name_wait *wait = table->wait_count < TB_GROUP_TABLE_WAITS ? calloc(1, sizeof *wait) : NULL;
-    if (wait == NULL) {
+    if (!tb_registry_wait_add(&table->awaited, &table->wait_count, proc, question, until))
         answer(table, proc, question->number, TB_REGISTRY_FULL, "");
-        return;
-    }
-    wait->proc = proc;
-    wait->number = question->number;
-    wait->until = until;
-    memcpy(wait->name, question->name, sizeof wait->name);
-    tb_list_append(&table->awaited, &wait->node);
-    table->wait_count++;
 }
 
 void tb_name_table_ask(struct tb_name_table *table, uint32_t proc, const struct tb_registry_question *question,
@@ -138,23 +112,20 @@ void tb_name_table_ask(struct tb_name_table *table, uint32_t proc, const struct 
 void tb_name_table_end(struct tb_name_table *table, uint32_t proc)
 {
     struct tb_published_name *name;
-    struct tb_name_wait *wait;
     TB_LIST_EACH (name, &table->names, struct tb_published_name, node)
         if (name->publisher == proc)
             forget(table, name);
-    TB_LIST_EACH (wait, &table->awaited, struct tb_name_wait, node)
-        if (wait->proc == proc)
-            end_wait(table, wait);
+    tb_registry_waits_free_of(&table->awaited, &table->wait_count, proc);
 }
 
 uint64_t tb_name_table_expire(struct tb_name_table *table, uint64_t now)
 {
     uint64_t next = TB_NEVER;
-    struct tb_name_wait *wait;
-    TB_LIST_EACH (wait, &table->awaited, struct tb_name_wait, node)
+    struct tb_registry_wait *wait;
+    TB_LIST_EACH (wait, &table->awaited, struct tb_registry_wait, node)
         if (wait->until <= now) {
             answer(table, wait->proc, wait->number, TB_REGISTRY_LATE, "");
-            end_wait(table, wait);
+            tb_registry_wait_free(wait, &table->wait_count);
         } else if (wait->until < next) {
             next = wait->until;
         }

@@ -11,7 +11,7 @@ struct tb_name_table {
     tb_registry_tell *tell;
     void *context;
     struct tb_list names;   /* struct tb_published_name */
-    struct tb_list awaited; /* struct tb_name_wait: names that are not published yet */
+    struct tb_list awaited; /* struct tb_registry_wait: names that are not published yet */
     uint32_t name_count, wait_count;
 };
 

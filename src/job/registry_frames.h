@@ -1,14 +1,13 @@
-/* What processes of a job ask its registry, and what it answers: named groups, and names of ports. A question is one
- * control frame, and so is an answer, unless it lists more members than fit into one: then it comes in parts. */
+/* What processes of a job ask its registry, and what it answers: named groups, and names of ports. Both travel as the
+ * bytes of a wish (TB_CONTROL_REGISTRY, TB_CONTROL_ANSWER), which has their number. */
 #ifndef TB_JOB_REGISTRY_FRAMES_H
 #define TB_JOB_REGISTRY_FRAMES_H
 
 #include "wire/wire.h"
 
-#define TB_REGISTRY_NAME_BYTES  256u  /* of a group or a service, with the 0 at the end */
-#define TB_REGISTRY_VALUE_BYTES 1024u /* of a port's name, likewise */
-#define TB_REGISTRY_PART        2048u /* members in one frame */
-#define TB_REGISTRY_MEMBERS     (1u << 20)
+#define TB_REGISTRY_NAME_BYTES  256u       /* of a group or a service, with the 0 at the end */
+#define TB_REGISTRY_VALUE_BYTES 1024u      /* of a port's name, likewise */
+#define TB_REGISTRY_MEMBERS     (1u << 20) /* of a group: their list fits into an answer */
 #define TB_REGISTRY_FOREVER     UINT64_MAX
 
 enum tb_registry_kind {
@@ -47,7 +46,7 @@ enum tb_registry_result {
 #define TB_REGISTRY_REPLACES 1u /* PUBLISH: a name that is published stands for this from now on */
 
 struct tb_registry_question {
-    uint32_t number; /* of the asker's, by which it knows the answer */
+    uint32_t number; /* of the wish, by which the asker knows the answer */
     enum tb_registry_kind kind;
     uint8_t flags;
     uint32_t count;
@@ -66,16 +65,15 @@ struct tb_registry_answer {
     uint32_t who;        /* a process that has died: with TB_REGISTRY_DEAD */
     uint32_t more;       /* and so many more */
     uint32_t member_count;
-    uint32_t first, part_count; /* of a part: which members follow */
-    uint32_t *members;          /* of the part; points to memory of whoever made the answer */
+    uint32_t *members; /* memory of whoever made the answer */
     char value[TB_REGISTRY_VALUE_BYTES];
 };
 
 void tb_registry_question_put(struct tb_writer *w, const struct tb_registry_question *question);
 int tb_registry_question_get(struct tb_reader *r, struct tb_registry_question *question); /* checks everything */
-/* A part of it, from `first` on: as many members as fit. */
-void tb_registry_answer_put(struct tb_writer *w, const struct tb_registry_answer *answer, uint32_t first);
-/* A part; its members are written to `members`, which has room for TB_REGISTRY_PART. */
-int tb_registry_answer_get(struct tb_reader *r, struct tb_registry_answer *answer, uint32_t *members);
+/* The bytes are allocated for the caller, who frees them; not after an error. */
+int tb_registry_answer_pack(const struct tb_registry_answer *answer, void **bytes, size_t *length);
+/* Checks everything. The members, if there are any, are allocated likewise. */
+int tb_registry_answer_unpack(const void *bytes, size_t length, struct tb_registry_answer *answer);
 
 #endif

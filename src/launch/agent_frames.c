@@ -185,9 +185,11 @@ static void take_waits(const struct tb_agent_frame_events *events, struct tb_hos
 
 static void take_registry(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
-    uint32_t rank = tb_get_u32(r);
+    struct tb_agent_wish wish = {.rank = tb_get_u32(r)};
+    wish.number = tb_get_u32(r);
+    wish.bytes = tb_get_bytes(r, &wish.length);
     if (r->error == TB_OK)
-        events->registry(events->context, agent, rank, r);
+        events->registry(events->context, agent, &wish);
 }
 
 static void take_group_state(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,

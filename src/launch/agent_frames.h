@@ -34,6 +34,13 @@ struct tb_agent_link {
     char why[320]; /* cut off if it is longer */
 };
 
+/* TB_CONTROL_REGISTRY: what a rank asks. */
+struct tb_agent_wish {
+    uint32_t rank, number;
+    const void *bytes;
+    size_t length;
+};
+
 /* Readers are those of the frame, behind the fields that were read. Ranks and hosts are not checked. What is in a
  * tunnel goes to the agent at its other end without being reported. */
 struct tb_agent_frame_events {
@@ -60,8 +67,8 @@ struct tb_agent_frame_events {
     /* TB_CONTROL_GROUP_STATE, _HEARD or _TROUBLE. */
     void (*group)(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields);
     void (*waits)(void *context, struct tb_host_agent *agent, struct tb_reader *answers);
-    /* TB_CONTROL_REGISTRY: a rank asks the registry of the job. */
-    void (*registry)(void *context, struct tb_host_agent *agent, uint32_t rank, struct tb_reader *question);
+    /* TB_CONTROL_REGISTRY: a rank asks the registry of the job; nothing was looked at yet. */
+    void (*registry)(void *context, struct tb_host_agent *agent, const struct tb_agent_wish *wish);
 };
 
 void tb_agent_frames_dispatch(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,

@@ -65,7 +65,7 @@ static void take_idle(void *context, struct tb_host_agent *agent) {}
 static void take_link(void *context, struct tb_host_agent *agent, const struct tb_agent_link *link) {}
 static void take_waits(void *context, struct tb_host_agent *agent, struct tb_reader *answers) {}
 
-static void take_registry(void *context, struct tb_host_agent *agent, uint32_t rank, struct tb_reader *question) {}
+static void take_registry(void *context, struct tb_host_agent *agent, const struct tb_agent_wish *wish) {}
 static void take_group(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields) {}
 static void take_gone(void *context, struct tb_host_agent *agent)
 {

@@ -123,10 +123,11 @@ static void told_waits(void *context, struct tb_host_agent *agent, struct tb_rea
     snprintf(w->told, sizeof w->told, "waits %u %u", agent->host, tb_get_u32(answers));
 }
 
-static void told_registry(void *context, struct tb_host_agent *agent, uint32_t rank, struct tb_reader *question)
+static void told_registry(void *context, struct tb_host_agent *agent, const struct tb_agent_wish *wish)
 {
     struct world *w = context;
-    snprintf(w->told, sizeof w->told, "registry %u %u %zu", agent->host, rank, question->length - question->at);
+    snprintf(w->told, sizeof w->told, "registry %u %u %u %.*s", agent->host, wish->rank, wish->number,
+             (int)wish->length, (const char *)wish->bytes);
 }
 
 static void told_group(void *context, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *fields)
@@ -290,13 +291,16 @@ static void phases_follow(void **state)
     tb_writer_close(&f);
     tb_writer_open(&f);
     tb_put_u32(&f, 1);
+    tb_put_u32(&f, 9);
+    tb_put_text(&f, "who");
+    expect(&w, TB_CONTROL_REGISTRY, &f, "registry 0 1 9 who");
+    tb_writer_close(&f);
+    tb_writer_open(&f);
+    tb_put_u32(&f, 1);
     tb_put_u8(&f, 1);
     tb_put_u64(&f, 3000000000u);
     tb_put_text(&f, "no answer");
     assert_string_equal(dispatch(&w, TB_CONTROL_WAITS, &f, f.length), "waits 0 1");
-    assert_string_equal(dispatch(&w, TB_CONTROL_REGISTRY, &f, 10), "registry 0 1 6");
-    assert_string_equal(dispatch(&w, TB_CONTROL_REGISTRY, &f, 3), "");
-    assert_string_equal(dispatch(&w, TB_CONTROL_REGISTRY_ANSWER, &f, f.length), ""); /* no agent says that */
     assert_string_equal(dispatch(&w, TB_CONTROL_GROUP_STATE, &f, f.length), "group 0 163 1");
     assert_string_equal(dispatch(&w, TB_CONTROL_GROUP_HEARD, &f, f.length), "group 0 165 1");
     assert_string_equal(dispatch(&w, TB_CONTROL_GROUP_TROUBLE, &f, f.length), "group 0 167 1");

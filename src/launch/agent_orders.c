@@ -173,10 +173,8 @@ void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, co
     }
 }
 
-void tb_agent_orders_answer(struct tb_host_agents *agents, const struct tb_address_book *book, uint32_t rank,
-                            const struct tb_agent_answer *answer)
+void tb_agent_orders_reply(struct tb_host_agent *agent, uint32_t rank, const struct tb_agent_answer *answer)
 {
-    struct tb_host_agent *agent = &agents->all[tb_address_book_host_of(book, rank)];
     if (!tb_host_agent_is_ready(agent))
         return;
     struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_ANSWER);
@@ -186,6 +184,12 @@ void tb_agent_orders_answer(struct tb_host_agents *agents, const struct tb_addre
     tb_put_text(w, answer->text);
     tb_put_bytes(w, answer->bytes, answer->length);
     tb_control_stream_end(&agent->control);
+}
+
+void tb_agent_orders_answer(struct tb_host_agents *agents, const struct tb_address_book *book, uint32_t rank,
+                            const struct tb_agent_answer *answer)
+{
+    tb_agent_orders_reply(&agents->all[tb_address_book_host_of(book, rank)], rank, answer);
 }
 
 void tb_agent_orders_input(struct tb_host_agent *agent, const char *bytes, size_t length)

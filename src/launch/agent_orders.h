@@ -29,7 +29,7 @@ void tb_agent_orders_start(struct tb_host_agents *agents, const struct tb_grid_p
 void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct tb_reader *rest);
 /* To all: a process is gone, and the job goes on without it. */
 void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, const char *why);
-/* What a rank has asked for (TB_CONTROL_SPAWN, _MEET). */
+/* What a rank has asked for (TB_CONTROL_SPAWN, _MEET, _REGISTRY). */
 struct tb_agent_answer {
     uint32_t number; /* of the question */
     int error;       /* TB_OK, or */
@@ -39,6 +39,8 @@ struct tb_agent_answer {
 };
 void tb_agent_orders_answer(struct tb_host_agents *agents, const struct tb_address_book *book, uint32_t rank,
                             const struct tb_agent_answer *answer);
+/* By the agent that has passed the question on, also if the book does not have such a rank there. */
+void tb_agent_orders_reply(struct tb_host_agent *agent, uint32_t rank, const struct tb_agent_answer *answer);
 void tb_agent_orders_input(struct tb_host_agent *agent, const char *bytes, size_t length);
 
 #endif

@@ -1,26 +1,22 @@
 #include "launch/job_registry.h"
 
+#include "launch/agent_orders.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 
 static void something_late(struct tb_timer *timer);
 
-/* Parts of a long answer follow each other. */
 static void tell(void *context, uint32_t proc, const struct tb_registry_answer *answer)
 {
-    struct tb_job_registry *registry = context;
-    uint32_t first = 0;
-    if (!tb_address_book_knows(registry->book, proc))
-        return;
-    struct tb_host_agent *agent = &registry->agents->all[tb_address_book_host_of(registry->book, proc)];
-    if (!tb_host_agent_is_ready(agent))
-        return;
-    do {
-        struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_REGISTRY_ANSWER);
-        tb_put_u32(w, proc);
-        tb_registry_answer_put(w, answer, first);
-        tb_control_stream_end(&agent->control);
-        first += TB_REGISTRY_PART;
-    } while (first < answer->member_count);
+    const struct tb_job_registry *registry = context;
+    void *bytes;
+    size_t length;
+    int rc = tb_registry_answer_pack(answer, &bytes, &length);
+    tb_agent_orders_answer(
+        registry->agents, registry->book, proc,
+        &(struct tb_agent_answer){answer->number, rc, rc == TB_OK ? "" : tb_error_story(), bytes, length});
+    free(bytes);
 }
 
 void tb_job_registry_init(struct tb_job_registry *registry, struct tb_loop *loop, struct tb_host_agents *agents,
@@ -54,16 +50,25 @@ static void something_late(struct tb_timer *timer)
     set_timer(registry);
 }
 
-void tb_job_registry_take(struct tb_job_registry *registry, const struct tb_host_agent *agent, uint32_t rank,
-                          struct tb_reader *question)
+void tb_job_registry_take(struct tb_job_registry *registry, struct tb_host_agent *agent,
+                          const struct tb_agent_wish *wish)
 {
-    struct tb_registry_question asked;
     const struct tb_address_book *book = registry->book;
-    if (!tb_address_book_knows(book, rank) || tb_address_book_host_of(book, rank) != agent->host ||
-        tb_registry_question_get(question, &asked) != TB_OK)
+    struct tb_registry_question asked;
+    struct tb_reader r;
+    tb_reader_open(&r, wish->bytes, wish->length);
+    int rc = tb_registry_question_get(&r, &asked);
+    if (rc == TB_OK && (book == NULL || !tb_address_book_knows(book, wish->rank) ||
+                        tb_address_book_host_of(book, wish->rank) != agent->host))
+        rc = tb_error(TB_ERR_PROTOCOL, "rank %u, which asks the registry of the job, is none of its host", wish->rank);
+    if (rc != TB_OK) {
+        tb_agent_orders_reply(agent, wish->rank,
+                              &(struct tb_agent_answer){wish->number, rc, tb_error_story(), NULL, 0});
         return;
+    }
+    asked.number = wish->number;
     uint64_t before = registry->registry.next;
-    tb_registry_ask(&registry->registry, rank, &asked, tb_loop_now(registry->loop));
+    tb_registry_ask(&registry->registry, wish->rank, &asked, tb_loop_now(registry->loop));
     if (registry->registry.next != before)
         set_timer(registry);
 }

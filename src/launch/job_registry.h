@@ -6,7 +6,7 @@
 #ifndef TB_LAUNCH_JOB_REGISTRY_H
 #define TB_LAUNCH_JOB_REGISTRY_H
 
-#include "launch/host_agents.h"
+#include "launch/agent_frames.h"
 
 struct tb_job_registry_events {
     void *context;
@@ -26,9 +26,10 @@ void tb_job_registry_init(struct tb_job_registry *registry, struct tb_loop *loop
                           const struct tb_job_registry_events *events);
 /* At the beginning of each attempt: nothing is in it. The address book must live as long as that. */
 void tb_job_registry_begin(struct tb_job_registry *registry, const struct tb_address_book *book);
-/* A question of a rank, from its agent; what makes no sense, or is of a rank elsewhere, is left out. */
-void tb_job_registry_take(struct tb_job_registry *registry, const struct tb_host_agent *agent, uint32_t rank,
-                          struct tb_reader *question);
+/* A question of a rank, from its agent. What makes no sense, or is of a rank elsewhere, is refused: whoever asks waits
+ * for an answer. */
+void tb_job_registry_take(struct tb_job_registry *registry, struct tb_host_agent *agent,
+                          const struct tb_agent_wish *wish);
 /* A rank has ended, or will soon. If it has died, it is said of which groups it was a member. */
 void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended);
 

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -62,41 +63,58 @@ static void unmake(struct world *w)
     virtual_loop_close(&w->t);
 }
 
+static void take(struct world *w, uint32_t host, uint32_t rank, const void *bytes, size_t length)
+{
+    tb_job_registry_take(&w->registry, &w->agents.all[host], &(struct tb_agent_wish){rank, ++w->asked, bytes, length});
+}
+
 /* A rank asks, as the agent of that host says. */
 static void ask(struct world *w, uint32_t host, uint32_t rank, enum tb_registry_kind kind, const char *name,
                 uint64_t patience)
 {
-    struct tb_registry_question question = {.number = ++w->asked, .kind = kind, .patience = patience};
+    struct tb_registry_question question = {.kind = kind, .patience = patience};
     struct tb_writer fields;
-    struct tb_reader r;
     snprintf(question.name, sizeof question.name, "%s", name);
     tb_writer_open(&fields);
     tb_registry_question_put(&fields, &question);
-    tb_reader_open(&r, fields.bytes, fields.length);
-    tb_job_registry_take(&w->registry, &w->agents.all[host], rank, &r);
+    take(w, host, rank, fields.bytes, fields.length);
     tb_writer_close(&fields);
 }
 
-/* The next answer to a rank of a host; false: there is none. */
-static bool answered(struct world *w, uint32_t host, uint32_t rank, struct tb_registry_answer *answer)
+/* The next answer to a rank of a host; false: there is none. Only an answer without an error has more to it. */
+static bool answered(struct world *w, uint32_t host, uint32_t rank, int error, struct tb_registry_answer *answer)
 {
-    static uint32_t members[TB_REGISTRY_PART];
+    static uint32_t members[16];
     struct tb_control_frame frame;
     size_t length;
     const void *bytes = tb_control_stream_take(&w->agents.all[host].control, 1u << 20, &length);
     assert_int_equal(tb_control_stream_feed(&w->heard[host], bytes, length), TB_OK);
     if (tb_control_stream_next(&w->heard[host], &frame) != TB_OK)
         return false;
-    assert_int_equal(frame.kind, TB_CONTROL_REGISTRY_ANSWER);
+    assert_int_equal(frame.kind, TB_CONTROL_ANSWER);
     assert_int_equal(tb_get_u32(&frame.fields), rank);
-    assert_int_equal(tb_registry_answer_get(&frame.fields, answer, members), TB_OK);
+    uint32_t number = tb_get_u32(&frame.fields);
+    assert_int_equal((int)tb_get_u32(&frame.fields), error);
+    tb_get_bytes(&frame.fields, &length);
+    assert_true((length > 0) == (error != TB_OK)); /* why */
+    bytes = tb_get_bytes(&frame.fields, &length);
+    *answer = (struct tb_registry_answer){.member_count = 0};
+    if (error == TB_OK) {
+        assert_int_equal(tb_registry_answer_unpack(bytes, length, answer), TB_OK);
+        assert_true(answer->member_count <= 16);
+        for (uint32_t i = 0; i < answer->member_count; i++)
+            members[i] = answer->members[i];
+        free(answer->members);
+    }
+    answer->members = members;
+    answer->number = number;
     return true;
 }
 
 static void expect(struct world *w, uint32_t host, uint32_t rank, enum tb_registry_result result)
 {
     struct tb_registry_answer answer;
-    assert_true(answered(w, host, rank, &answer));
+    assert_true(answered(w, host, rank, TB_OK, &answer));
     assert_int_equal(answer.result, result);
 }
 
@@ -104,7 +122,7 @@ static void expect_nothing(struct world *w)
 {
     struct tb_registry_answer answer;
     for (uint32_t i = 0; i < HOSTS; i++)
-        assert_false(answered(w, i, 0, &answer));
+        assert_false(answered(w, i, 0, TB_OK, &answer));
 }
 
 static void ranks_are_answered_by_their_agents(void **state)
@@ -115,7 +133,7 @@ static void ranks_are_answered_by_their_agents(void **state)
     ask(&w, 0, 1, TB_REGISTRY_JOIN, "a", 0);
     expect(&w, 0, 1, TB_REGISTRY_DONE);
     ask(&w, 1, 3, TB_REGISTRY_JOIN, "a", 0);
-    assert_true(answered(&w, 1, 3, &answer));
+    assert_true(answered(&w, 1, 3, TB_OK, &answer));
     assert_int_equal(answer.number, 2);
     assert_int_equal(answer.member_count, 2);
     assert_int_equal(answer.members[0], 1);
@@ -128,19 +146,30 @@ static void ranks_are_answered_by_their_agents(void **state)
     unmake(&w);
 }
 
-/* An agent speaks for the ranks of its host alone, and bytes that make no sense are left out. */
-static void strangers_are_not_heard(void **state)
+static void expect_refusal(struct world *w, uint32_t host, uint32_t rank)
 {
+    struct tb_registry_answer answer;
+    assert_true(answered(w, host, rank, TB_ERR_PROTOCOL, &answer));
+    assert_int_equal(answer.number, w->asked);
+}
+
+/* An agent speaks for the ranks of its host alone. It is told so, as it is of bytes that make no sense: nobody waits in
+ * vain. */
+static void strangers_are_refused(void **state)
+{
+    static const struct {
+        uint32_t host, rank;
+    } wrong[] = {{1, 1}, {0, 2}, {0, 4}, {0, UINT32_MAX}};
     struct world w;
-    struct tb_reader r;
     make(&w);
-    ask(&w, 1, 1, TB_REGISTRY_JOIN, "a", 0);
-    ask(&w, 0, 2, TB_REGISTRY_JOIN, "a", 0);
-    ask(&w, 0, 4, TB_REGISTRY_JOIN, "a", 0);
-    ask(&w, 0, UINT32_MAX, TB_REGISTRY_JOIN, "a", 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ask(&w, wrong[i].host, wrong[i].rank, TB_REGISTRY_JOIN, "a", 0);
+        expect_refusal(&w, wrong[i].host, wrong[i].rank);
+    }
     ask(&w, 0, 0, TB_REGISTRY_KINDS, "a", 0);
-    tb_reader_open(&r, "\1\2\3", 3);
-    tb_job_registry_take(&w.registry, &w.agents.all[0], 0, &r);
+    expect_refusal(&w, 0, 0);
+    take(&w, 0, 0, "\1\2\3", 3);
+    expect_refusal(&w, 0, 0);
     expect_nothing(&w);
     ask(&w, 0, 0, TB_REGISTRY_LOOK, "a", 0);
     expect(&w, 0, 0, TB_REGISTRY_NO_GROUP);
@@ -190,7 +219,7 @@ static void the_end_of_a_rank_is_told(void **state)
     expect_nothing(&w);
     tb_job_registry_end(&w.registry, &(struct tb_ended){.rank = 3, .status = 9, .flags = TB_ENDED_INITIALIZED});
     assert_string_equal(w.said, "rank 3 was a member of the groups: a, b");
-    assert_true(answered(&w, 0, 0, &answer));
+    assert_true(answered(&w, 0, 0, TB_OK, &answer));
     assert_int_equal(answer.result, TB_REGISTRY_DEAD);
     assert_int_equal(answer.who, 3);
     /* Nobody is left who could be told on a host whose agent is gone. */
@@ -202,7 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_answered_by_their_agents),
-        cmocka_unit_test(strangers_are_not_heard),
+        cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(waits_have_their_time),
         cmocka_unit_test(the_end_of_a_rank_is_told),
     };

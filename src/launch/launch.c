@@ -333,9 +333,9 @@ static void rank_lost(void *context, uint32_t rank, const char *text)
     tb_agent_orders_lost(&launch->agents, (struct tb_proc){launch->plan.placement.book.job, rank}, text);
 }
 
-static void take_registry(void *context, struct tb_host_agent *agent, uint32_t rank, struct tb_reader *question)
+static void take_registry(void *context, struct tb_host_agent *agent, const struct tb_agent_wish *wish)
 {
-    tb_job_registry_take(&((struct tb_launch *)context)->registry, agent, rank, question);
+    tb_job_registry_take(&((struct tb_launch *)context)->registry, agent, wish);
 }
 
 static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)

@@ -47,10 +47,8 @@ static int set_port(const char *call, const char *port, struct tb_registry_quest
 
 static int ask(const char *call, struct tb_registry_question *question, struct tb_registry_answer *answer)
 {
-    struct tb_inquiry inquiry;
-    int error = tb_inquiry_make(&inquiry, question, call);
-    *answer = inquiry.answer;
-    tb_inquiry_close(&inquiry);
+    int error = tb_inquiry_make(call, question, answer);
+    tb_inquiry_close(answer);
     if (error < 0)
         return tb_raise_below(NULL, error, call);
     switch (answer->result) {

@@ -108,21 +108,21 @@ static int raise_result(const char *call, const char *name, const struct tb_regi
     }
 }
 
-/* Asks, and waits. The code; the inquiry is closed by the caller in any case. */
-static int ask(const char *call, struct tb_registry_question *question, struct tb_inquiry *inquiry)
+/* Asks, and waits. The code; the answer is closed by the caller in any case. */
+static int ask(const char *call, struct tb_registry_question *question, struct tb_registry_answer *answer)
 {
-    int error = tb_inquiry_make(inquiry, question, call);
+    int error = tb_inquiry_make(call, question, answer);
     if (error < 0)
         return tb_raise_below(NULL, error, call);
-    return raise_result(call, question->name, &inquiry->answer);
+    return raise_result(call, question->name, answer);
 }
 
 /* The same where only the code matters. */
 static int tell(const char *call, struct tb_registry_question *question)
 {
-    struct tb_inquiry inquiry;
-    int code = ask(call, question, &inquiry);
-    tb_inquiry_close(&inquiry);
+    struct tb_registry_answer answer;
+    int code = ask(call, question, &answer);
+    tb_inquiry_close(&answer);
     return code;
 }
 
@@ -160,12 +160,12 @@ static int make_comm(const char *call, const char *name, const struct tb_registr
 
 static int meet(const char *call, struct tb_registry_question *question, MPI_Comm *comm)
 {
-    struct tb_inquiry inquiry;
+    struct tb_registry_answer answer;
     *comm = MPI_COMM_NULL;
-    int code = ask(call, question, &inquiry);
+    int code = ask(call, question, &answer);
     if (code == MPI_SUCCESS)
-        code = make_comm(call, question->name, &inquiry.answer, comm);
-    tb_inquiry_close(&inquiry);
+        code = make_comm(call, question->name, &answer, comm);
+    tb_inquiry_close(&answer);
     return code;
 }
 
@@ -216,52 +216,51 @@ int Tombolo_Group_leave(const char *name)
 
 /* What there is to be known of a group; the result is argument `position`. */
 static int look(const char *call, const char *name, enum tb_registry_kind kind, const void *result, int position,
-                const char *result_name, struct tb_inquiry *inquiry)
+                const char *result_name, struct tb_registry_answer *answer)
 {
     struct tb_registry_question question;
-    *inquiry = (struct tb_inquiry){.done = false};
+    *answer = (struct tb_registry_answer){.member_count = 0};
     int code = begin(call, name, kind, &question);
     if (code == MPI_SUCCESS && result == NULL)
         code = tb_raise_null(NULL, call, position, result_name);
-    return code == MPI_SUCCESS ? ask(call, &question, inquiry) : code;
+    return code == MPI_SUCCESS ? ask(call, &question, answer) : code;
 }
 
 int Tombolo_Group_exists(const char *name, int *flag)
 {
     static const char call[] = "Tombolo_Group_exists";
     struct tb_registry_question question;
-    struct tb_inquiry inquiry;
+    struct tb_registry_answer answer;
     int code = begin(call, name, TB_REGISTRY_LOOK, &question);
     if (code == MPI_SUCCESS && flag == NULL)
         code = tb_raise_null(NULL, call, 2, "flag");
     if (code != MPI_SUCCESS)
         return code;
-    int error = tb_inquiry_make(&inquiry, &question, call);
-    *flag = error == TB_OK && inquiry.answer.result == TB_REGISTRY_DONE;
-    tb_inquiry_close(&inquiry);
+    int error = tb_inquiry_make(call, &question, &answer);
+    *flag = error == TB_OK && answer.result == TB_REGISTRY_DONE;
+    tb_inquiry_close(&answer);
     return error == TB_OK ? MPI_SUCCESS : tb_raise_below(NULL, error, call);
 }
 
 int Tombolo_Group_size(const char *name, int *size)
 {
-    struct tb_inquiry inquiry;
-    int code = look("Tombolo_Group_size", name, TB_REGISTRY_LOOK, size, 2, "size", &inquiry);
+    struct tb_registry_answer answer;
+    int code = look("Tombolo_Group_size", name, TB_REGISTRY_LOOK, size, 2, "size", &answer);
     if (code == MPI_SUCCESS)
-        *size = (int)inquiry.answer.member_count;
-    tb_inquiry_close(&inquiry);
+        *size = (int)answer.member_count;
+    tb_inquiry_close(&answer);
     return code;
 }
 
 int Tombolo_Group_id(const char *name, int *id)
 {
-    struct tb_inquiry inquiry;
-    int code = look("Tombolo_Group_id", name, TB_REGISTRY_LOOK, id, 2, "id", &inquiry);
-    const struct tb_registry_answer *answer = &inquiry.answer;
+    struct tb_registry_answer answer;
+    int code = look("Tombolo_Group_id", name, TB_REGISTRY_LOOK, id, 2, "id", &answer);
     if (code == MPI_SUCCESS) {
-        uint32_t mine = tb_subgroup_position(answer->members, answer->member_count, tb_self.job.self.index);
-        *id = mine < answer->member_count ? (int)mine : MPI_UNDEFINED;
+        uint32_t mine = tb_subgroup_position(answer.members, answer.member_count, tb_self.job.self.index);
+        *id = mine < answer.member_count ? (int)mine : MPI_UNDEFINED;
     }
-    tb_inquiry_close(&inquiry);
+    tb_inquiry_close(&answer);
     return code;
 }
 
@@ -280,24 +279,24 @@ static int give_group(const char *call, const struct tb_registry_answer *answer,
 int Tombolo_Group_members(const char *name, int *generation, MPI_Group *members)
 {
     static const char call[] = "Tombolo_Group_members";
-    struct tb_inquiry inquiry;
-    int code = look(call, name, TB_REGISTRY_LOOK, call, 3, "members", &inquiry);
+    struct tb_registry_answer answer;
+    int code = look(call, name, TB_REGISTRY_LOOK, call, 3, "members", &answer);
     if (code == MPI_SUCCESS && generation != NULL)
-        *generation = (int)inquiry.answer.generation;
+        *generation = (int)answer.generation;
     if (code == MPI_SUCCESS && members != NULL)
-        code = give_group(call, &inquiry.answer, members);
-    tb_inquiry_close(&inquiry);
+        code = give_group(call, &answer, members);
+    tb_inquiry_close(&answer);
     return code;
 }
 
 int Tombolo_Group_lost(const char *name, MPI_Group *lost)
 {
     static const char call[] = "Tombolo_Group_lost";
-    struct tb_inquiry inquiry;
-    int code = look(call, name, TB_REGISTRY_MISSED, lost, 2, "lost", &inquiry);
+    struct tb_registry_answer answer;
+    int code = look(call, name, TB_REGISTRY_MISSED, lost, 2, "lost", &answer);
     if (code == MPI_SUCCESS)
-        code = give_group(call, &inquiry.answer, lost);
-    tb_inquiry_close(&inquiry);
+        code = give_group(call, &answer, lost);
+    tb_inquiry_close(&answer);
     return code;
 }
 
@@ -305,7 +304,7 @@ int Tombolo_Group_watch(const char *name, int generation, double timeout, int *c
 {
     static const char call[] = "Tombolo_Group_watch";
     struct tb_registry_question question;
-    struct tb_inquiry inquiry;
+    struct tb_registry_answer answer;
     int code = begin(call, name, TB_REGISTRY_WATCH, &question);
     if (code == MPI_SUCCESS && generation < 0)
         code = tb_raise_argument(NULL, MPI_ERR_ARG, call, 2, "generation", "%d is negative", generation);
@@ -314,10 +313,10 @@ int Tombolo_Group_watch(const char *name, int generation, double timeout, int *c
     if (code != MPI_SUCCESS)
         return code;
     question.count = (uint32_t)generation;
-    code = ask(call, &question, &inquiry);
+    code = ask(call, &question, &answer);
     if (code == MPI_SUCCESS && current != NULL)
-        *current = (int)inquiry.answer.generation;
-    tb_inquiry_close(&inquiry);
+        *current = (int)answer.generation;
+    tb_inquiry_close(&answer);
     return code;
 }
 
@@ -346,10 +345,10 @@ int Tombolo_Group_barrier(const char *name, int count, double timeout)
 int Tombolo_Group_inbox(const char *name, MPI_Comm *inbox)
 {
     static const char call[] = "Tombolo_Group_inbox";
-    struct tb_inquiry inquiry;
-    int code = look(call, name, TB_REGISTRY_LOOK, inbox, 2, "inbox", &inquiry);
-    uint32_t id = inquiry.answer.id;
-    tb_inquiry_close(&inquiry);
+    struct tb_registry_answer answer;
+    int code = look(call, name, TB_REGISTRY_LOOK, inbox, 2, "inbox", &answer);
+    uint32_t id = answer.id;
+    tb_inquiry_close(&answer);
     if (code != MPI_SUCCESS)
         return code;
     int error = tb_inbox_open(name, id, inbox);
@@ -369,10 +368,10 @@ static uint32_t choose(const struct tb_registry_answer *answer, int id, int *ran
 int Tombolo_Group_send(const void *buffer, MPI_Count count, MPI_Datatype type, int id, int tag, const char *name)
 {
     static const char call[] = "Tombolo_Group_send";
-    struct tb_inquiry inquiry;
+    struct tb_registry_answer answer;
     MPI_Comm inbox = MPI_COMM_NULL;
-    int code = look(call, name, TB_REGISTRY_LOOK, call, 0, "", &inquiry);
-    uint32_t size = inquiry.answer.member_count;
+    int code = look(call, name, TB_REGISTRY_LOOK, call, 0, "", &answer);
+    uint32_t size = answer.member_count;
     if (code == MPI_SUCCESS && id != TOMBOLO_GROUP_ALL && (id < 0 || (uint32_t)id >= size))
         code = tb_raise_argument(NULL, MPI_ERR_RANK, call, 4, "id", "the group \"%s\" has %u members, and no number %d",
                                  name, size, id);
@@ -380,12 +379,12 @@ int Tombolo_Group_send(const void *buffer, MPI_Count count, MPI_Datatype type, i
     if (code == MPI_SUCCESS && ranks == NULL)
         code = tb_raise(NULL, MPI_ERR_NO_MEM, call, "out of memory for messages to %u processes", size);
     if (code == MPI_SUCCESS) {
-        int error = tb_inbox_open(name, inquiry.answer.id, &inbox);
+        int error = tb_inbox_open(name, answer.id, &inbox);
         code = error == TB_OK ? MPI_SUCCESS : tb_raise_below(NULL, error, call);
     }
     if (code == MPI_SUCCESS)
-        code = Tombolo_Multicast(buffer, count, type, ranks, (int)choose(&inquiry.answer, id, ranks), tag, inbox);
+        code = Tombolo_Multicast(buffer, count, type, ranks, (int)choose(&answer, id, ranks), tag, inbox);
     free(ranks);
-    tb_inquiry_close(&inquiry);
+    tb_inquiry_close(&answer);
     return code;
 }

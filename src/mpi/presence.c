@@ -70,11 +70,6 @@ static void asked(void *context, uint32_t number)
     tb_waits_tell(number);
 }
 
-static void registry_answered(void *context, const struct tb_registry_answer *part)
-{
-    tb_inquiry_answered(part);
-}
-
 static void answered(void *context, uint32_t number, const struct tb_job_answer *answer)
 {
     tb_wish_answer(number, answer);
@@ -88,8 +83,7 @@ static int control_ready(void *context)
                                                 .lost = lost,
                                                 .routes = routes,
                                                 .asked = asked,
-                                                .answered = answered,
-                                                .registry_answered = registry_answered};
+                                                .answered = answered};
     uint32_t version = tb_self.job.multicast.version;
     int error = tb_job_poll(&tb_self.job, &events);
     if (error >= 0 && tb_self.job.multicast.version != version)
@@ -367,7 +361,7 @@ static void rest(const char *call)
 {
     tb_pending_wait_orphans();
     tb_bsend_close(&tb_self.bsend);
-    tb_inquiries_end();
+    tb_inquiry_end();
     tb_progress_stop();
     int error = tb_engine_flush(tb_self.engine);
     tb_engine_stand_down(tb_self.engine); /* whatever the agent does now is no end of the job */

@@ -19,9 +19,9 @@ struct tb_events;
 struct tb_error_table;
 struct tb_info;
 struct tb_inboxes;
-struct tb_inquiries;
 struct tb_keyval;
 struct tb_mpit;
+struct tb_own_registry;
 
 /* Of the library: presence.c. */
 enum tb_state {
@@ -84,12 +84,13 @@ struct tb_self {
     struct tb_errhandler *file_errhandler;         /* file_errhandler.c; NULL: nobody has set one */
     bool fortran_info_said, fortran_booleans_said; /* abi.c */
     pthread_mutex_t error_lock;
-    struct tb_inquiries *inquiries; /* inquiry.c: what is asked of the registry; NULL: nothing was ever */
-    struct tb_inboxes *inboxes;     /* inbox.c: of named groups; NULL: none was ever opened */
-    struct tb_mpit *mpit;           /* tool.c: what tools use; NULL: nothing yet */
-    bool events_waiting;            /* event.c: some were not told yet */
-    uint32_t events_heard[3];       /* how many listen, by event */
-    struct tb_events *events;       /* NULL: nobody ever has */
+    bool inquired;                        /* inquiry.c: the registry of the job was asked something */
+    struct tb_own_registry *own_registry; /* of one that runs alone; NULL: it was never asked anything */
+    struct tb_inboxes *inboxes;           /* inbox.c: of named groups; NULL: none was ever opened */
+    struct tb_mpit *mpit;                 /* tool.c: what tools use; NULL: nothing yet */
+    bool events_waiting;                  /* event.c: some were not told yet */
+    uint32_t events_heard[3];             /* how many listen, by event */
+    struct tb_events *events;             /* NULL: nobody ever has */
     pthread_mutex_t event_lock;
     pthread_mutex_t mpit_lock;
     pthread_mutex_t lock;         /* of the tables and whatever says so */

@@ -2,9 +2,14 @@
 
 #include <stdlib.h>
 
+bool tb_wish_is_answered(const struct tb_wish *wish)
+{
+    return __atomic_load_n(&wish->answered, __ATOMIC_ACQUIRE);
+}
+
 static bool is_answered(void *context)
 {
-    return ((const struct tb_wish *)context)->answered;
+    return tb_wish_is_answered(context);
 }
 
 void tb_wish_answer(uint32_t number, const struct tb_job_answer *answer)
@@ -14,7 +19,7 @@ void tb_wish_answer(uint32_t number, const struct tb_job_answer *answer)
     TB_LIST_EACH (wish, &tb_self.wishes, struct tb_wish, node)
         if (wish->number == number && !wish->answered) {
             wish->answer = *answer;
-            wish->answered = true;
+            __atomic_store_n(&wish->answered, true, __ATOMIC_RELEASE);
             tb_self_unlock();
             return;
         }
@@ -22,23 +27,34 @@ void tb_wish_answer(uint32_t number, const struct tb_job_answer *answer)
     free(answer->bytes);
 }
 
-int tb_wish_ask(const char *call, const struct tb_spawn *spawn, const struct tb_meeting *meeting,
-                struct tb_job_answer *answer)
+void tb_wish_begin(struct tb_wish *wish)
 {
-    struct tb_wish wish = {.answered = false};
+    *wish = (struct tb_wish){.answered = false};
     tb_self_lock();
-    wish.number = ++tb_self.next_wish;
-    tb_list_append(&tb_self.wishes, &wish.node);
+    wish->number = ++tb_self.next_wish;
+    tb_list_append(&tb_self.wishes, &wish->node);
     tb_self_unlock();
-    int error = spawn != NULL ? tb_job_ask_spawn(&tb_self.job, wish.number, spawn)
-                              : tb_job_ask_meeting(&tb_self.job, wish.number, meeting);
+}
+
+int tb_wish_wait(struct tb_wish *wish, const char *call, int error, struct tb_job_answer *answer)
+{
     if (error == TB_OK)
-        tb_engine_wait_in(tb_self.engine, is_answered, &wish, call);
+        tb_engine_wait_in(tb_self.engine, is_answered, wish, call);
     tb_self_lock();
-    tb_list_remove(&wish.node);
+    tb_list_remove(&wish->node);
     tb_self_unlock();
     if (error != TB_OK)
         return error;
-    *answer = wish.answer;
+    *answer = wish->answer;
     return answer->error == TB_OK ? TB_OK : tb_error(answer->error, "%s", answer->text);
+}
+
+int tb_wish_ask(const char *call, const struct tb_spawn *spawn, const struct tb_meeting *meeting,
+                struct tb_job_answer *answer)
+{
+    struct tb_wish wish;
+    tb_wish_begin(&wish);
+    int error = spawn != NULL ? tb_job_ask_spawn(&tb_self.job, wish.number, spawn)
+                              : tb_job_ask_meeting(&tb_self.job, wish.number, meeting);
+    return tb_wish_wait(&wish, call, error, answer);
 }

@@ -562,9 +562,8 @@ enum tb_control {
     TB_CONTROL_GROUP_TROUBLE = 167, /* rank to agent to launcher: version of the verdict that it holds, u8 enum
                                      * tb_multicast_trouble: the group should be tested again */
     /* Named groups and published names: structs are in job/registry_frames.h. */
-    TB_CONTROL_REGISTRY = 176, /* rank to agent: struct tb_registry_question. Agent to launcher: rank, then that */
-    TB_CONTROL_REGISTRY_ANSWER = 177, /* launcher to agent: rank, then a part of struct tb_registry_answer; agent to
-                                       * rank: that */
+    TB_CONTROL_REGISTRY = 176, /* as SPAWN, of what a rank asks the registry of the job: struct tb_registry_question;
+                                * the bytes of the answer are struct tb_registry_answer */
     /* Processes that are started while the job runs. */
     TB_CONTROL_SPAWN = 180,      /* rank to agent: number; struct tb_spawn comes along in a memfd. Agent to
                                   * launcher: rank, number, the bytes of that */
@@ -576,8 +575,8 @@ enum tb_control {
     TB_CONTROL_WORLD_FAILED = 185, /* agent to launcher: first, how many were not started, text: why; those that run are
                                     * ended */
     TB_CONTROL_JOINED = 186,       /* agent to launcher: rank: it has called MPI_Init */
-    TB_CONTROL_ANSWER = 187, /* launcher to agent: rank, number, code, text, bytes: of SPAWN or MEET. Agent to rank:
-                              * number, code, text; the bytes, if there are any, in a memfd */
+    TB_CONTROL_ANSWER = 187, /* launcher to agent: rank, number, code, text, bytes: of SPAWN, MEET or REGISTRY. Agent to
+                              * rank: number, code, text; the bytes, if there are any, in a memfd */
     TB_CONTROL_MEET = 188    /* as SPAWN, of what a rank wants of a port: struct tb_meeting */
 };
 
