@@ -78,12 +78,12 @@ int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, co
                       MPI_Comm comm);
 
 /*
- * Named groups. Processes of a job join a group by its name and leave it as they like; each change makes a new
- * generation of it, counted from 1. Whoever wants to communicate with the others asks for the communicator of the
- * present generation, in a call that all members make; those of earlier generations stay valid. A group begins with its
- * first member and ends when the last has left, or has finished MPI; the next of the same name is another one. A
- * process may be in many groups. Members are numbered from 0 in the order in which they joined, which are their ranks
- * in the communicator; who leaves makes the numbers behind its own smaller.
+ * Named groups. Processes of a job, whenever they were started, join a group by its name and leave it as they like;
+ * each change makes a new generation of it, counted from 1. Whoever wants to communicate with the others asks for the
+ * communicator of the present generation, in a call that all members make; those of earlier generations stay valid. A
+ * group begins with its first member and ends when the last has left, or has finished MPI; the next of the same name is
+ * another one. A process may be in many groups. Members are numbered from 0 in the order in which they joined, which
+ * are their ranks in the communicator; who leaves makes the numbers behind its own smaller.
  *
  * These calls ask the launcher, by way of the agents, and may be made by any thread between MPI_Init (or
  * MPI_Session_init) and MPI_Finalize, by members and, where it says so, by others. A timeout is a number of seconds;
@@ -140,10 +140,12 @@ int Tombolo_Group_barrier(const char *name, int count, double timeout);
 
 /* Sends a message to the member of this number, or, with TOMBOLO_GROUP_ALL, to all members but the caller; who these
  * are is asked when the call is made. Anybody may call, and need not be a member. Members take it from the group's
- * inbox by ordinary receives and probes: a communicator in which the sender's rank is that in MPI_COMM_WORLD. The inbox
- * is the same in each call of a process and belongs to the library; it is for messages, not for collectives, and must
- * not be freed. Errors of the message itself are raised on the inbox. MPI_ERR_RANK: there is no member of this number.
- */
+ * inbox by ordinary receives and probes: a communicator of all processes of the job, in which the rank of those that
+ * the job has begun with is that in MPI_COMM_WORLD, and those that were started later follow; MPI_Comm_rank gives one's
+ * own. It has those that there are when Tombolo_Group_inbox is called; of later ones messages come as well, by
+ * MPI_ANY_SOURCE. The inbox is the same in each call of a process and belongs to the library; it is for messages, not
+ * for collectives, and must not be freed. Errors of the message itself are raised on the inbox. MPI_ERR_RANK: there is
+ * no member of this number. */
 int Tombolo_Group_send(const void *buffer, MPI_Count count, MPI_Datatype type, int id, int tag, const char *name);
 int Tombolo_Group_inbox(const char *name, MPI_Comm *inbox);
 

@@ -181,6 +181,9 @@ int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *co
  * was prepared for, and `procs` must have been given then. */
 int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
 void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config *config);
+/* One of processes by their index, of which ranks of a host share no memory, has so many from now on, if it has fewer.
+ */
+int tb_channel_widen(struct tb_channel *channel, uint32_t size);
 /* Gives up the owner's hold; requests in flight keep the channel alive. The context is remembered as gone. */
 void tb_channel_close(struct tb_channel *channel);
 /* It cannot be opened here, since something else is lacking. The others of whom it should consist are told: the first

@@ -9,12 +9,12 @@
 /* What is known of a member besides who it is. */
 struct tb_group_place {
     uint32_t heard;     /* of the group's dead, so many were told it or died before it came */
-    bool meets, stands; /* it waits in a meeting, at a barrier */
+    bool meets, stands; /* it waits for the next round, at a barrier */
 };
 
 struct tb_named_group {
     struct tb_list node;
-    uint32_t id, generation, meetings;
+    uint32_t id, generation, rounds;
     bool frozen;
     uint32_t count, room;
     uint32_t *members; /* in the order in which they came */
@@ -141,7 +141,7 @@ static void tell_group(const struct tb_group_table *table, const struct tb_named
                                              .frozen = group->frozen,
                                              .id = group->id,
                                              .generation = group->generation,
-                                             .meeting = group->meetings,
+                                             .round = group->rounds,
                                              .member_count = group->count,
                                              .members = group->members});
 }
@@ -211,7 +211,7 @@ static void settle(struct tb_group_table *table, struct tb_named_group *group)
 {
     uint32_t wanted = group->stand_wanted > 0 ? group->stand_wanted : group->count;
     if (group->meet_count > 0 && group->meet_count == group->count && group->count >= group->meet_least) {
-        group->meetings++;
+        group->rounds++;
         group->meet_count = group->meet_least = 0;
         complete(table, group, TB_REGISTRY_MEET);
     }

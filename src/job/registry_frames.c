@@ -48,7 +48,7 @@ int tb_registry_question_get(struct tb_reader *r, struct tb_registry_question *q
 int tb_registry_answer_pack(const struct tb_registry_answer *answer, void **bytes, size_t *length)
 {
     struct tb_writer w;
-    const uint32_t fields[] = {answer->id,  answer->generation, answer->meeting,
+    const uint32_t fields[] = {answer->id,  answer->generation, answer->round,
                                answer->who, answer->more,       answer->member_count};
     tb_writer_open(&w);
     tb_put_u8(&w, (uint8_t)answer->result);
@@ -89,7 +89,7 @@ int tb_registry_answer_unpack(const void *bytes, size_t length, struct tb_regist
     tb_reader_open(&r, bytes, length);
     uint8_t result = tb_get_u8(&r);
     *answer = (struct tb_registry_answer){.result = (enum tb_registry_result)result, .frozen = tb_get_u8(&r) != 0};
-    uint32_t *const fields[] = {&answer->id,  &answer->generation, &answer->meeting,
+    uint32_t *const fields[] = {&answer->id,  &answer->generation, &answer->round,
                                 &answer->who, &answer->more,       &answer->member_count};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         *fields[i] = tb_get_u32(&r);

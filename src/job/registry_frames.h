@@ -14,7 +14,7 @@ enum tb_registry_kind {
     TB_REGISTRY_JOIN,      /* the asker becomes a member of the group, which begins with its first */
     TB_REGISTRY_LEAVE,     /* and is none any more; the last one ends the group */
     TB_REGISTRY_LOOK,      /* who is in it? */
-    TB_REGISTRY_MISSED,    /* who was in it and has died since the asker came, or since the group began? */
+    TB_REGISTRY_MISSED,    /* who was in it and has died? */
     TB_REGISTRY_FREEZE,    /* nobody may join any more */
     TB_REGISTRY_MEET,      /* answered when there are at least `count` members, and all of them ask this */
     TB_REGISTRY_BARRIER,   /* answered when `count` members ask this, who ask for the same; 0: all that there are */
@@ -61,7 +61,7 @@ struct tb_registry_answer {
     bool frozen;
     uint32_t id;         /* of the group: no other one of the job ever has the same */
     uint32_t generation; /* counts the changes of who is in it, from 1 */
-    uint32_t meeting;    /* MEET: counts those of the group */
+    uint32_t round;      /* MEET: counts how often its members have met */
     uint32_t who;        /* a process that has died: with TB_REGISTRY_DEAD */
     uint32_t more;       /* and so many more */
     uint32_t member_count;

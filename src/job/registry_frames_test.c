@@ -87,7 +87,7 @@ static void answers_arrive_whole(void **state)
                                           .frozen = true,
                                           .id = 3,
                                           .generation = 4,
-                                          .meeting = 5,
+                                          .round = 5,
                                           .who = 6,
                                           .more = 7,
                                           .member_count = counts[c],
@@ -101,7 +101,7 @@ static void answers_arrive_whole(void **state)
         assert_null(got.members);
         assert_int_equal(tb_registry_answer_unpack(bytes, length, &got), TB_OK);
         assert_int_equal(got.result, TB_REGISTRY_DEAD);
-        assert_true(got.frozen && got.id == 3 && got.generation == 4 && got.meeting == 5);
+        assert_true(got.frozen && got.id == 3 && got.generation == 4 && got.round == 5);
         assert_true(got.who == 6 && got.more == 7 && got.member_count == counts[c]);
         assert_string_equal(got.value, "port");
         assert_true((got.members != NULL) == (counts[c] > 0));

@@ -154,16 +154,16 @@ static void members_meet(void **state)
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(w->results[all[i]], TB_REGISTRY_DONE);
         assert_int_equal(w->answers[all[i]].member_count, 4);
-        assert_int_equal(w->answers[all[i]].meeting, w->answers[first].meeting);
+        assert_int_equal(w->answers[all[i]].round, w->answers[first].round);
         assert_int_equal(w->members[all[i]][3], 3);
     }
-    /* Who goes is not waited for, and the next meeting has another number. */
+    /* Who goes is not waited for, and the next round has another number. */
     for (uint32_t i = 0; i < 3; i++)
         ask(w, i, TB_REGISTRY_MEET, "a", 1);
     assert_int_equal(w->open, 3);
     ask(w, 3, TB_REGISTRY_LEAVE, "a", 0);
     assert_int_equal(w->open, 0);
-    assert_int_equal(w->answers[w->asked - 2].meeting, w->answers[first].meeting + 1);
+    assert_int_equal(w->answers[w->asked - 2].round, w->answers[first].round + 1);
     close_world(w);
 }
 
@@ -349,7 +349,7 @@ static void there_is_a_limit(void **state)
     close_world(w);
 }
 
-/* Whatever processes do, in any order: the answers of one meeting are the same for all, of all members and nobody else,
+/* Whatever processes do, in any order: the answers of one round are the same for all, of all members and nobody else,
  * nobody waits for ever, and nothing is left at the end. */
 static void storms_pass(void **state)
 {
@@ -383,8 +383,8 @@ static void storms_pass(void **state)
             ask_of(w, proc, kind, names[rand_r(&random) % 2], (uint32_t)rand_r(&random) % 3,
                    (uint64_t)rand_r(&random) % 50, "", 0, i);
             for (uint32_t k = 0; k < before; k++) /* those who met now have met with this one */
-                if (w->results[before] == TB_REGISTRY_DONE && kind == TB_REGISTRY_MEET && w->answers[k].meeting > 0 &&
-                    w->answers[k].id == w->answers[before].id && w->answers[k].meeting == w->answers[before].meeting &&
+                if (w->results[before] == TB_REGISTRY_DONE && kind == TB_REGISTRY_MEET && w->answers[k].round > 0 &&
+                    w->answers[k].id == w->answers[before].id && w->answers[k].round == w->answers[before].round &&
                     w->answers[k].generation == w->answers[before].generation) {
                     assert_int_equal(w->answers[k].member_count, w->answers[before].member_count);
                     assert_memory_equal(w->members[k], w->members[before],

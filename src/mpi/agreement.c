@@ -356,8 +356,9 @@ static uint32_t rank_of(const struct tb_comm *comm, uint32_t proc)
     if (proc < comm->size && tb_comm_proc(comm, proc) == proc)
         return proc;
     uint32_t rank = 0;
-    while (rank < comm->size - 1 && tb_comm_proc(comm, rank) != proc)
+    while (rank < comm->size && tb_comm_proc(comm, rank) != proc)
         rank++;
+    TB_ASSERT(rank < comm->size);
     return rank;
 }
 

@@ -85,9 +85,9 @@ static int comm_prepare(struct tb_comm *comm, const struct tb_comm *parent)
 {
     if (comm->inter)
         return comm_prepare_inter(comm);
-    comm->mixed = is_mixed(comm->size, comm->procs);
+    comm->mixed = comm->mixed || is_mixed(comm->size, comm->procs);
     struct tb_channel_config config = intra_config(comm);
-    bool may_span = parent == NULL || parent->inter || parent->spans;
+    bool may_span = parent == NULL || parent->inter || parent->mixed || parent->spans;
     int error = may_span ? tb_comm_spans(comm, &comm->spans) : TB_OK;
     if (error < 0)
         return error;
@@ -161,11 +161,13 @@ int tb_comm_open_predefined(void)
 
 void tb_comm_close_predefined(void)
 {
+    if (tb_self.universe != NULL)
+        tb_comm_release(tb_self.universe);
     if (tb_self.everyone != NULL)
         tb_comm_release(tb_self.everyone);
     if (tb_self.alone != NULL)
         tb_comm_release(tb_self.alone);
-    tb_self.everyone = tb_self.alone = NULL;
+    tb_self.universe = tb_self.everyone = tb_self.alone = NULL;
 }
 
 static bool same_procs(const uint32_t *a, const uint32_t *b, uint32_t count)
@@ -221,6 +223,7 @@ int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struc
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", shape->size);
     }
     comm_begin(comm, shape->size, shape->rank, shape->inter ? NULL : shape->procs);
+    comm->mixed = shape->mixed;
     if (shape->inter) {
         comm_begin(comm->local, shape->size, shape->rank, shape->procs);
         comm->local->errhandler = &tb_errhandler_fatal;

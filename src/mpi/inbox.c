@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "mpi/binding_decls.h"
-
-#define NOBODY 0xffffffu /* makes up their contexts: no process of a job has this index */
+#include "mpi/universe.h"
 
 struct tb_inbox {
     struct tb_list node;
@@ -57,14 +56,10 @@ static void forget(struct tb_inbox *inbox)
 
 static int open_comm(const char *name, uint32_t id, MPI_Comm *comm)
 {
-    const struct tb_comm_shape shape = {.size = tb_self.everyone->size, .rank = tb_self.everyone->rank};
     struct tb_comm *made = NULL;
-    if (id >= TB_CONTEXT_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "the job has had %u groups, and there are no inboxes for more", id);
-    int error = tb_comm_new(&shape, tb_self.everyone, &made);
+    int error = tb_universe_open(id, &made);
     if (error < 0)
         return error;
-    tb_comm_enter(made, tb_context_make(0, NOBODY, id, TB_PLANE_POINT));
     snprintf(made->name, sizeof made->name, "inbox of %.40s", name);
     *comm = tb_comm_handle(made);
     return TB_OK;
@@ -98,11 +93,14 @@ int tb_inbox_open(const char *name, uint32_t id, MPI_Comm *comm)
         forget(inbox);
         inbox = NULL;
     }
+    struct tb_comm *known = inbox != NULL ? tb_comm_find(inbox->comm) : NULL;
     if (inbox == NULL)
         error = open_new(inboxes, name, id, comm);
-    else if (tb_comm_find(inbox->comm) == NULL)
+    else if (known == NULL)
         error = tb_error(TB_ERR_ARGUMENT, "the program has freed the inbox of the group \"%.100s\"", name);
     else
+        error = tb_universe_widen(known);
+    if (known != NULL && error == TB_OK)
         *comm = inbox->comm;
     pthread_mutex_unlock(&inboxes->lock);
     return error;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "mpi/binding_decls.h"
+#include "mpi/creation.h"
 #include "mpi/group.h"
 #include "mpi/hint.h"
 #include "mpi/subgroup.h"
@@ -117,8 +118,8 @@ int tb_mpi_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer
     return code;
 }
 
-/* The rank, of all that were started with this process, that leads the remote group; a code that is not raised. */
-static int check_remote_group(const char *call, MPI_Group group, int leader, uint32_t *rank)
+/* The process that leads the remote group; a code that is not raised. */
+static int check_remote_group(const char *call, MPI_Group group, int leader, uint32_t *process)
 {
     const struct tb_group *g = tb_group_find(group);
     if (g == NULL)
@@ -126,15 +127,9 @@ static int check_remote_group(const char *call, MPI_Group group, int leader, uin
     if ((uint32_t)leader >= g->size)
         return tb_error_code(MPI_ERR_RANK, call,
                              "argument 4 (remote_leader): rank %d is not in the group, which has %u", leader, g->size);
-    uint32_t process = g->procs[leader];
-    if (process == tb_self.job.self.index)
+    *process = g->procs[leader];
+    if (*process == tb_self.job.self.index)
         return tb_error_code(MPI_ERR_RANK, call, "argument 4 (remote_leader): rank %d is this process itself", leader);
-    if (!tb_job_in_world(&tb_self.job, process))
-        return tb_error_code(MPI_ERR_GROUP, call,
-                             "argument 3 (remote_group): its leader, process %u of the job, was not started with this "
-                             "one, and only a communicator or a port leads there",
-                             process);
-    *rank = process - tb_self.job.first;
     return MPI_SUCCESS;
 }
 
@@ -156,8 +151,8 @@ int tb_mpi_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
                                                "argument 2 (local_leader): rank %d is not in the group, which has %u",
                                                local_leader, group->size));
     uint64_t number = tb_stringtag_number(stringtag);
-    code = tb_subgroup_from_group(&creation, local_group, "local_group",
-                                  tb_topic_match(TB_TOPIC_INTERCOMM_GROUP, number), &local);
+    code = tb_creation_make(&creation, local_group, "local_group", tb_topic_match(TB_TOPIC_INTERCOMM_GROUP, number),
+                            &local);
     if (code != MPI_SUCCESS || local == NULL)
         return code;
     if (local->rank == leader)
@@ -166,7 +161,7 @@ int tb_mpi_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
         give_up(local, leader);
         code = tb_raise_creation(&creation, code);
     } else {
-        code = connect_groups(call, local, leader, tb_self.everyone, remote,
+        code = connect_groups(call, local, leader, tb_self.universe, remote,
                               tb_topic_match(TB_TOPIC_INTERCOMM_BRIDGE, number), &made);
     }
     if (code == MPI_SUCCESS && made != NULL) {

@@ -10,7 +10,7 @@ static uint32_t place_of(const struct tb_job *job, uint32_t proc)
 bool tb_multicast_in_cluster(void *context, struct tb_proc proc)
 {
     const struct tb_job *job = context;
-    return place_of(job, proc.index) == place_of(job, job->self.index);
+    return tb_job_in_world(job, proc.index) && place_of(job, proc.index) == place_of(job, job->self.index);
 }
 
 /* ps a byte from here to the next host of the cluster. */
@@ -82,7 +82,10 @@ int tb_multicast_await(uint64_t communicator, uint8_t places[TB_MULTICAST_PLACES
         return TB_OK;
     tb_engine_wait(tb_self.engine, verdict_is_known, job);
     uint32_t leader = tb_context_leader(communicator);
-    uint32_t there = place_of(job, leader < job->book.ranks ? leader : 0); /* nobody has made up that of an inbox */
+    uint32_t there = place_of(
+        job, leader < job->book.ranks
+                 ? leader
+                 : 0); /* nobody has made up that of an inbox, and worlds that were started later have no multicast */
     *any = tb_multicast_allowed(&job->multicast, communicator, there, places);
     return *any ? tb_engine_stand_by(tb_self.engine) : TB_OK;
 }

@@ -1,5 +1,6 @@
 /* Named groups (tombolo.h): whoever joins by a name, and communicators of whoever has. The registry of the job knows
- * the members (inquiry.h); their communicators are made of them alone (subgroup.h). */
+ * the members (inquiry.h); their communicators are made of them alone (subgroup.h), by way of all processes of the job
+ * (universe.h): they need not have been started together. */
 #pragma GCC visibility push(default)
 #include <tombolo.h>
 #pragma GCC visibility pop
@@ -12,6 +13,7 @@
 #include "mpi/inbox.h"
 #include "mpi/inquiry.h"
 #include "mpi/subgroup.h"
+#include "mpi/universe.h"
 
 #define NS 1e9
 
@@ -24,10 +26,6 @@ static int begin(const char *call, const char *name, enum tb_registry_kind kind,
 {
     tb_require_active(call);
     *question = (struct tb_registry_question){.kind = kind, .patience = TB_REGISTRY_FOREVER};
-    if (tb_self.job.first != 0)
-        return tb_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION, call,
-                        "named groups are of processes that were started with the job, and this one was spawned; its "
-                        "parents can join for it");
     if (name == NULL)
         return tb_raise_null(NULL, call, 1, "name");
     size_t length = strnlen(name, sizeof question->name);
@@ -128,32 +126,23 @@ static int tell(const char *call, struct tb_registry_question *question)
 
 /* ---- communicators ----------------------------------------------------------------------------------------------- */
 
-/* Those who have met. */
-struct met {
-    struct tb_members members;
-    const uint32_t *procs;
-};
-
-static uint32_t met_proc(const struct tb_members *members, uint32_t at)
-{
-    return TB_CONTAINER(members, const struct met, members)->procs[at];
-}
-
-/* The members of a meeting are the same for all of them, and so is what tells it from others. */
+/* Those who have met in a round are the same for all of them, and so is what tells it from others. */
 static int make_comm(const char *call, const char *name, const struct tb_registry_answer *answer, MPI_Comm *comm)
 {
     uint32_t mine = tb_subgroup_position(answer->members, answer->member_count, tb_self.job.self.index);
-    const struct met met = {{answer->member_count, mine, met_proc}, answer->members};
-    uint64_t number = (uint64_t)answer->id << 24 | (answer->meeting & 0xffffff);
-    struct tb_comm *made = NULL;
-    int error =
-        tb_subgroup_make(tb_self.everyone, TB_OK, &met.members, tb_topic_match(TB_TOPIC_NAMED_GROUP, number), &made);
+    uint64_t number = (uint64_t)answer->id << 24 | (answer->round & 0xffffff);
+    struct tb_comm *universe, *made = NULL;
+    int error = tb_universe_own(&universe);
+    if (error == TB_OK)
+        error = tb_subgroup_listed(universe, answer->members, answer->member_count, mine,
+                                   tb_topic_match(TB_TOPIC_NAMED_GROUP, number), &made);
     if (error == TB_ERR_PEER || error == TB_ERR_CLOSED || error == TB_ERR_GIVEN_UP)
         return tb_raise(NULL, MPI_ERR_PROC_ABORTED, call,
                         "the communicator of generation %u of the group \"%s\" was not made: %s", answer->generation,
                         name, tb_error_story());
     if (error < 0)
         return tb_raise_below(NULL, error, call);
+    tb_errhandler_replace(&made->errhandler, tb_self.everyone->errhandler);
     *comm = tb_comm_handle(made);
     return MPI_SUCCESS;
 }

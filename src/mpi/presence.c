@@ -17,6 +17,7 @@
 #include "mpi/request.h"
 #include "mpi/seldom.h"
 #include "mpi/tool.h"
+#include "mpi/universe.h"
 #include "mpi/waits.h"
 #include "mpi/wish.h"
 
@@ -307,6 +308,8 @@ static int open_all(void)
         error = open_engine();
     if (error == TB_OK)
         error = tb_comm_open_predefined();
+    if (error == TB_OK)
+        error = tb_universe_open(0, &tb_self.universe);
     if (error == TB_OK)
         error = watch_forks();
     return error;

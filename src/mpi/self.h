@@ -57,7 +57,8 @@ struct tb_self {
     bool progress_running, progress_stopped;
     struct tb_comm *everyone; /* comm.c: all ranks of the job, and this process alone; NULL until it has joined */
     struct tb_comm *alone;
-    struct tb_comm *world; /* init.c: the same as the program may use them; NULL unless the world model is active */
+    struct tb_comm *universe; /* universe.c: all processes of the job, by their index; likewise */
+    struct tb_comm *world;    /* init.c: the same as the program may use them; NULL unless the world model is active */
     struct tb_comm *self;
     struct tb_comm *parent; /* spawn.c: leads to those that have spawned this one; NULL: nobody has, or it was freed */
     struct tb_engine *engine;

@@ -213,7 +213,8 @@ void tb_wire_machine_print(uint32_t machine, char text[static TB_MACHINE_BYTES])
 const char *tb_wire_long_double(uint8_t representation); /* "IEEE binary128" */
 
 /* Context ids: job ordinal u8, leader's process index u24, leader's counter u29, plane u3; never used twice. 0 is no
- * context. The world is the counter WORLD of process 0, each process's MPI_COMM_SELF its own counter SELF. */
+ * context. The world is the counter WORLD of its first process, each process's MPI_COMM_SELF its own counter SELF.
+ * Those of all processes of a job have a leader that there cannot be: mpi/universe.h. */
 enum tb_plane {
     TB_PLANE_POINT,
     TB_PLANE_COLLECTIVE,

@@ -1,9 +1,9 @@
 /* Named groups (tombolo.h): joining, leaving, meeting in communicators of a generation, of which old ones stay valid,
- * counted barriers, freezing, messages from outside, several groups at once, and what goes wrong. */
-#include "test.h"
+ * counted barriers, freezing, messages from outside, several groups at once, and what goes wrong; in one world or in
+ * several. */
+#include "worlds.h"
 
 #include <math.h>
-#include <tombolo.h>
 
 #define LONG  60.0 /* what is sure to come has come by then */
 #define SHORT 0.05
@@ -69,7 +69,7 @@ static void all_join(void)
     CHECK(members == MPI_GROUP_EMPTY, "somebody was lost");
     CHECK_EQUAL(Tombolo_Group_barrier("all", TOMBOLO_GROUP_ALL, LONG), MPI_SUCCESS);
     leave("all");
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
     CHECK_EQUAL(Tombolo_Group_exists("all", &flag), MPI_SUCCESS);
     CHECK_EQUAL(flag, 0); /* it has ended with its last member */
     expect_sum(comm, test_size, sum_below(test_size));
@@ -83,21 +83,21 @@ static void generations(void)
     for (int n = 0; n < test_size; n++) {
         if (test_rank == n)
             CHECK_EQUAL(Tombolo_Group_join("grows", 0, 0, NULL), MPI_SUCCESS);
-        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(test_all);
         if (test_rank <= n)
             comms[n] = meet("grows", 1);
-        MPI_Barrier(MPI_COMM_WORLD); /* or the next one would have to meet, too */
+        MPI_Barrier(test_all); /* or the next one would have to meet, too */
     }
     for (int n = test_size; n-- > test_rank;) {
         expect_sum(comms[n], n + 1, sum_below(n + 1));
         MPI_Comm_free(&comms[n]);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
     /* And shrinks, from the front. */
     for (int n = 0; n < test_size; n++) {
         if (test_rank == n)
             leave("grows");
-        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(test_all);
         if (test_rank > n) {
             int id = -1;
             CHECK_EQUAL(Tombolo_Group_id("grows", &id), MPI_SUCCESS);
@@ -130,7 +130,7 @@ static void several_at_once(void)
     MPI_Comm_free(&half);
     MPI_Comm_free(&all);
     MPI_Comm_free(&again);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
 }
 
 /* Barriers of so many, whoever they are: as many as a multiple of it are let through. */
@@ -138,17 +138,17 @@ static void counted(void)
 {
     int count = test_size > 2 ? 2 : 1, passed = test_size / count * count;
     CHECK_EQUAL(Tombolo_Group_join("counts", 0, 0, NULL), MPI_SUCCESS);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
     for (int i = 0; i < 10; i++) {
         if (test_rank < passed)
             CHECK_EQUAL(Tombolo_Group_barrier("counts", count, LONG), MPI_SUCCESS);
-        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(test_all);
     }
     if (test_rank == 0)
         CHECK_CLASS(Tombolo_Group_barrier("counts", test_size + 1, SHORT), TOMBOLO_ERR_TIMEOUT);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
     leave("counts");
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
 }
 
 static void frozen(void)
@@ -160,7 +160,7 @@ static void frozen(void)
         comm = join("ice", members);
     if (test_rank == 0)
         CHECK_EQUAL(Tombolo_Group_freeze("ice"), MPI_SUCCESS);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
     if (outside) {
         CHECK_CLASS(Tombolo_Group_join("ice", 0, 0, NULL), TOMBOLO_ERR_FROZEN);
         CHECK_CLASS(Tombolo_Group_freeze("ice"), TOMBOLO_ERR_MEMBER);
@@ -178,17 +178,17 @@ static void frozen(void)
         expect_sum(comm, members, sum_below(members));
         MPI_Comm_free(&comm);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
     if (!outside)
         leave("ice");
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
 }
 
-/* Rank 0 is no member, waits for the group, and writes to it. */
+/* One that is no member waits for the group, and writes to it. */
 static void from_outside(void)
 {
     int sizes[] = {0, 1, 1000, 300000};
-    int members = test_size - 1, current = -1;
+    int members = test_size - 1, current = -1, sender = test_indices[0];
     MPI_Comm inbox;
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0] && members > 0; s++) {
         char *data = test_memory((size_t)sizes[s] + 1);
@@ -208,19 +208,19 @@ static void from_outside(void)
             CHECK_EQUAL(Tombolo_Group_join("inside", 0, 0, NULL), MPI_SUCCESS);
             CHECK_EQUAL(Tombolo_Group_inbox("inside", &inbox), MPI_SUCCESS);
             MPI_Request request;
-            CHECK_EQUAL(MPI_Irecv(data, sizes[s], MPI_BYTE, 0, TAG, inbox, &request), MPI_SUCCESS);
+            CHECK_EQUAL(MPI_Irecv(data, sizes[s], MPI_BYTE, sender, TAG, inbox, &request), MPI_SUCCESS);
             CHECK_EQUAL(MPI_Recv(&number, 1, MPI_INT, MPI_ANY_SOURCE, TAG + 1, inbox, &status), MPI_SUCCESS);
-            CHECK_STATUS(&status, 0, TAG + 1, sizeof number);
+            CHECK_STATUS(&status, sender, TAG + 1, sizeof number);
             CHECK_EQUAL(Tombolo_Group_id("inside", &id), MPI_SUCCESS);
             CHECK_EQUAL(number, id);
             CHECK_EQUAL(MPI_Wait(&request, &status), MPI_SUCCESS);
-            CHECK_STATUS(&status, 0, TAG, (size_t)sizes[s]);
+            CHECK_STATUS(&status, sender, TAG, (size_t)sizes[s]);
             CHECK_DATA(data, (size_t)sizes[s], (uint64_t)sizes[s]);
         }
-        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(test_all);
         if (test_rank > 0)
             leave("inside");
-        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(test_all);
         free(data);
     }
 }
@@ -235,7 +235,7 @@ static void from_inside(void)
     CHECK_EQUAL(Tombolo_Group_send(&test_rank, 1, MPI_INT, TOMBOLO_GROUP_ALL, TAG, "talk"), MPI_SUCCESS);
     for (int i = 0; i < test_size; i++)
         if (i != test_rank) {
-            CHECK_EQUAL(MPI_Recv(&got, 1, MPI_INT, i, TAG, inbox, MPI_STATUS_IGNORE), MPI_SUCCESS);
+            CHECK_EQUAL(MPI_Recv(&got, 1, MPI_INT, test_indices[i], TAG, inbox, MPI_STATUS_IGNORE), MPI_SUCCESS);
             CHECK_EQUAL(got, i);
         }
     MPI_Barrier(comm);
@@ -293,7 +293,7 @@ static void errors(void)
     leave(longest);
     CHECK_CLASS(Tombolo_Group_leave(longest), test_size > 26 ? TOMBOLO_ERR_MEMBER : TOMBOLO_ERR_NO_GROUP);
     CHECK_EQUAL(Tombolo_Group_exists(longest, &flag), MPI_SUCCESS);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(test_all);
 }
 
 int main(int argc, char **argv)
@@ -301,6 +301,7 @@ int main(int argc, char **argv)
     test_begin(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    worlds_begin(argc, argv);
     all_join();
     generations();
     several_at_once();

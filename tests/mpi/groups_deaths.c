@@ -1,10 +1,10 @@
 /* Members of a named group are killed at random moments, in a job that goes on without them: those who are left are
- * told who is dead, and have communicators of who is left. The job fails in the end, as ranks of it have. */
-#include "test.h"
+ * told who is dead, and have communicators of who is left; in one world or in several. The job fails in the end, as
+ * ranks of it have. */
+#include "worlds.h"
 
 #include <pthread.h>
 #include <signal.h>
-#include <tombolo.h>
 #include <unistd.h>
 
 #define LONG    60.0
@@ -67,6 +67,7 @@ int main(int argc, char **argv)
     test_begin(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    worlds_begin(argc, argv);
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     for (int i = 0; i < test_size; i++)
         left += !is_doomed(i, seed);

@@ -1,8 +1,7 @@
 /* Members of named groups come and go at random, while others meet: whoever gets a communicator of a generation gets
- * the same one as all of its members, and everything that waits ends. At the end all meet once more. */
-#include "test.h"
-
-#include <tombolo.h>
+ * the same one as all of its members, and everything that waits ends. At the end all meet once more. In one world or in
+ * several. */
+#include "worlds.h"
 
 #define NAMES  3
 #define PARTLY 0.05 /* s: often too short for all members to come, */
@@ -86,6 +85,7 @@ int main(int argc, char **argv)
     bool member[NAMES] = {false};
     test_begin(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    worlds_begin(argc, argv);
     uint64_t seed = (argc > 1 ? strtoull(argv[1], NULL, 10) : 1) * 1000 + (uint64_t)test_rank;
     for (int i = 0; i < 60; i++)
         step(&seed, member);

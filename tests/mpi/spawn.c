@@ -37,10 +37,10 @@ static void exchange_all(MPI_Comm inter, int mine, int theirs, int seed)
     }
 }
 
-/* Communicators from groups: of one world they can be made, of two worlds that is refused. */
+/* Communicators from groups, of one world and of two. */
 static void from_groups(MPI_Comm merged)
 {
-    MPI_Group group, theirs;
+    MPI_Group group, theirs, mine, all;
     MPI_Comm made = MPI_COMM_NULL;
     int size, half = test_rank % 2;
     MPI_Comm_group(MPI_COMM_WORLD, &group);
@@ -52,7 +52,6 @@ static void from_groups(MPI_Comm merged)
     MPI_Group_free(&group);
     if (test_size > 1) {
         int ranges[2][3] = {{0, test_size - 1, 2}, {1, test_size - 1, 2}};
-        MPI_Group all;
         MPI_Comm_group(MPI_COMM_WORLD, &all);
         MPI_Group_range_incl(all, 1, &ranges[half], &group);
         MPI_Group_range_incl(all, 1, &ranges[!half], &theirs);
@@ -66,7 +65,21 @@ static void from_groups(MPI_Comm merged)
     if (test_peer())
         return;
     MPI_Comm_group(merged, &group);
-    CHECK_CLASS(MPI_Comm_create_from_group(group, "both", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made), MPI_ERR_GROUP);
+    CHECK_EQUAL(MPI_Comm_create_from_group(group, "both", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made), MPI_SUCCESS);
+    MPI_Comm_compare(made, merged, &size);
+    CHECK_EQUAL(size, MPI_CONGRUENT);
+    MPI_Barrier(made);
+    MPI_Comm_free(&made);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_intersection(group, all, &mine);
+    MPI_Group_difference(group, all, &theirs);
+    MPI_Group_free(&all);
+    CHECK_EQUAL(MPI_Intercomm_create_from_groups(mine, 0, theirs, 0, "worlds", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made),
+                MPI_SUCCESS);
+    MPI_Barrier(made);
+    MPI_Comm_free(&made);
+    MPI_Group_free(&mine);
+    MPI_Group_free(&theirs);
     MPI_Group_free(&group);
 }
 

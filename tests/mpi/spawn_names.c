@@ -1,8 +1,5 @@
-/* Names that a job publishes are those of processes that it starts later, too; named groups are refused to these, and
- * nobody waits. */
+/* Names that a job publishes are those of processes that it starts later, too. */
 #include "test.h"
-
-#include <tombolo.h>
 
 #define CHILDREN 2
 
@@ -31,19 +28,17 @@ static void names_of_both(MPI_Comm between, int count, const char *mine, const c
 int main(int argc, char **argv)
 {
     MPI_Comm parent, inter;
-    int exists, remote;
+    int remote;
     test_begin(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm_get_parent(&parent);
     if (parent == MPI_COMM_NULL) {
         MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
         names_of_both(inter, CHILDREN, "parent", "child");
-        CHECK_EQUAL(Tombolo_Group_exists("nobody's", &exists), MPI_SUCCESS);
         MPI_Comm_disconnect(&inter);
     } else {
         MPI_Comm_remote_size(parent, &remote);
         names_of_both(parent, remote, "child", "parent");
-        CHECK_CLASS(Tombolo_Group_exists("nobody's", &exists), MPI_ERR_UNSUPPORTED_OPERATION);
         MPI_Comm_disconnect(&parent);
     }
     return test_end();
