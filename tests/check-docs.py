@@ -3,7 +3,8 @@
 of the program with their defaults, and its options are those that mpiexec --help names;
 docs/guide/other-launchers.md has every option of the table in the sources and no other; files that docs/architecture.md and
 docs/words.md name are there, and the tables of parts in docs/architecture.md name every file of their folders; functions of its walks
-(which tests/walk/run follows) are where it says. A case for each."""
+(which tests/walk/run follows) are where it says; what docs/guide/groups.md shows of distributing portions is tested. A case
+for each."""
 import glob
 import os
 import re
@@ -121,10 +122,21 @@ def wrong_walks():
                 yield f"{ARCHITECTURE}: there is no function {name} in {layer}"
 
 
+def wrong_distributor():
+    """What the guide shows instead of ECCLib's distributor is what is tested."""
+    shown = re.findall(r"```c\n(int counts.*?)```", read("docs/guide/groups.md"), re.S)
+    tested = [line.strip() for line in read("tests/mpi/distributor.c").splitlines()]
+    if len(shown) != 1 or "MPI_Scatterv" not in shown[0] or "MPI_Gatherv" not in shown[0]:
+        yield "docs/guide/groups.md does not show how portions are distributed"
+    for line in (line.strip() for text in shown for line in text.splitlines()):
+        if line != "..." and line not in tested:
+            yield f"docs/guide/groups.md: nobody has tested {line}"
+
+
 def main():
     finders = {"links": broken_links, "parameters": wrong_parameters, "options": wrong_options,
                "foreign-options": wrong_foreign_options, "files": wrong_files,
-               "parts": wrong_parts, "walks": wrong_walks}
+               "parts": wrong_parts, "walks": wrong_walks, "distributor": wrong_distributor}
     return cases.tell_problems(finders, (OSError, AttributeError, subprocess.SubprocessError))
 
 

@@ -84,8 +84,11 @@ static void take_output(const struct tb_agent_frame_events *events, struct tb_ho
 static void take_ended(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
     struct tb_ended ended;
-    if (tb_ended_get(r, &ended) == TB_OK &&
-        (events->spawns == NULL || !tb_spawns_take_ended(events->spawns, agent, &ended)))
+    if (tb_ended_get(r, &ended) != TB_OK)
+        return;
+    bool unborn = events->spawns != NULL && tb_spawns_take_ended(events->spawns, agent, &ended);
+    events->over(events->context, &ended, unborn);
+    if (!unborn)
         events->ended(events->context, agent, &ended);
 }
 

@@ -52,6 +52,9 @@ struct tb_agent_frame_events {
     void (*started)(void *context, struct tb_host_agent *agent, struct tb_reader *pids);
     void (*output)(void *context, struct tb_host_agent *agent, uint32_t rank, unsigned stream, const char *bytes,
                    size_t length);
+    /* TB_CONTROL_ENDED: `over` of whichever world the process was, `unborn` if not all of that had joined when it
+     * ended; `ended` unless it was unborn, since `spawns` says what follows then. */
+    void (*over)(void *context, const struct tb_ended *ended, bool unborn);
     void (*ended)(void *context, struct tb_host_agent *agent, const struct tb_ended *ended);
     void (*aborted)(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort);
     void (*trouble)(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length);

@@ -56,6 +56,7 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
     assert_true(stream == 1 || stream == 2);
 }
 
+static void take_over(void *context, const struct tb_ended *ended, bool unborn) {}
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended) {}
 static void take_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort) {}
 static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length) {}
@@ -96,6 +97,7 @@ static void make(struct world *w)
                                                .told = take_told,
                                                .started = take_started,
                                                .output = take_output,
+                                               .over = take_over,
                                                .ended = take_ended,
                                                .aborted = take_aborted,
                                                .trouble = take_trouble,

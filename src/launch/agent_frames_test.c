@@ -17,6 +17,7 @@ struct world {
     struct tb_host_agent_events agent_events;
     struct tb_agent_frame_events events;
     struct tb_control_stream stream; /* on which frames are written and read */
+    uint32_t over;                   /* the last rank that was */
     char told[512];
 };
 
@@ -43,9 +44,17 @@ static void told_output(void *context, struct tb_host_agent *agent, uint32_t ran
     snprintf(w->told, sizeof w->told, "output %u %u %u %.*s", agent->host, rank, stream, (int)length, bytes);
 }
 
+static void told_over(void *context, const struct tb_ended *ended, bool unborn)
+{
+    struct world *w = context;
+    assert_false(unborn); /* there are no spawns that could have wanted it */
+    w->over = ended->rank;
+}
+
 static void told_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct world *w = context;
+    assert_int_equal(w->over, ended->rank); /* which comes first */
     snprintf(w->told, sizeof w->told, "ended %u %u %d", ended->rank, ended->pid, ended->status);
 }
 
@@ -167,6 +176,7 @@ static void make(struct world *w)
                                                .told = told_told,
                                                .started = told_started,
                                                .output = told_output,
+                                               .over = told_over,
                                                .ended = told_ended,
                                                .aborted = told_aborted,
                                                .trouble = told_trouble,

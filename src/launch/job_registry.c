@@ -73,11 +73,11 @@ void tb_job_registry_take(struct tb_job_registry *registry, struct tb_host_agent
         set_timer(registry);
 }
 
-void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended)
+void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended, bool unborn)
 {
     bool died = (ended->flags & (TB_ENDED_FINALIZED | TB_ENDED_STOPPED)) == 0;
     char groups[512], text[600];
-    if (died && tb_group_table_print(&registry->registry.groups, ended->rank, groups, sizeof groups) > 0) {
+    if (died && !unborn && tb_group_table_print(&registry->registry.groups, ended->rank, groups, sizeof groups) > 0) {
         snprintf(text, sizeof text, "rank %u was a member of the groups: %s", ended->rank, groups);
         registry->events.say(registry->events.context, text);
     }

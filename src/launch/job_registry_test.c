@@ -214,16 +214,23 @@ static void the_end_of_a_rank_is_told(void **state)
     ask(&w, 1, 3, TB_REGISTRY_JOIN, "b", 0);
     expect(&w, 1, 3, TB_REGISTRY_DONE);
     ask(&w, 0, 0, TB_REGISTRY_BARRIER, "a", TB_REGISTRY_FOREVER);
-    tb_job_registry_end(&w.registry, &(struct tb_ended){.rank = 2, .flags = TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED});
+    tb_job_registry_end(&w.registry, &(struct tb_ended){.rank = 2, .flags = TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED},
+                        false);
     assert_string_equal(w.said, "");
     expect_nothing(&w);
-    tb_job_registry_end(&w.registry, &(struct tb_ended){.rank = 3, .status = 9, .flags = TB_ENDED_INITIALIZED});
+    tb_job_registry_end(&w.registry, &(struct tb_ended){.rank = 3, .status = 9, .flags = TB_ENDED_INITIALIZED}, false);
     assert_string_equal(w.said, "rank 3 was a member of the groups: a, b");
     assert_true(answered(&w, 0, 0, TB_OK, &answer));
     assert_int_equal(answer.result, TB_REGISTRY_DEAD);
     assert_int_equal(answer.who, 3);
     /* Nobody is left who could be told on a host whose agent is gone. */
-    tb_job_registry_end(&w.registry, &(struct tb_ended){.rank = 1000, .flags = TB_ENDED_INITIALIZED});
+    tb_job_registry_end(&w.registry, &(struct tb_ended){.rank = 1000, .flags = TB_ENDED_INITIALIZED}, false);
+    /* Of one whose world has never begun the others hear, and nothing is said. */
+    ask(&w, 0, 0, TB_REGISTRY_BARRIER, "a", TB_REGISTRY_FOREVER);
+    w.said[0] = 0;
+    tb_job_registry_end(&w.registry, &(struct tb_ended){.rank = 1, .status = 9, .flags = TB_ENDED_INITIALIZED}, true);
+    expect(&w, 0, 0, TB_REGISTRY_DEAD);
+    assert_string_equal(w.said, "");
     unmake(&w);
 }
 

@@ -312,11 +312,16 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
         tb_job_report_add(&launch->report, stream, rank, agent->host, bytes, length);
 }
 
+/* What it has left in the registry goes with it. */
+static void take_over(void *context, const struct tb_ended *ended, bool unborn)
+{
+    tb_job_registry_end(&((struct tb_launch *)context)->registry, ended, unborn);
+}
+
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
 {
     struct tb_launch *launch = context;
     launch->dumping = launch->dumping || (ended->flags & TB_ENDED_DUMPING);
-    tb_job_registry_end(&launch->registry, ended);
     if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
         agent->ended += (ended->flags & TB_ENDED_STOPPED) == 0;
 }
@@ -498,6 +503,7 @@ static void wire_agents(struct tb_launch *launch)
                                                           .told = take_told,
                                                           .started = take_started,
                                                           .output = take_output,
+                                                          .over = take_over,
                                                           .ended = take_ended,
                                                           .aborted = take_aborted,
                                                           .trouble = take_trouble,
