@@ -241,7 +241,11 @@ static void take_connection(void *context, uint32_t rank, struct tb_proc proc, e
                             int descriptor)
 {
     struct tb_agent *agent = context;
-    tb_local_ranks_connection(tb_host_worlds_find(&agent->worlds, rank), rank, proc, stream, error, descriptor);
+    struct tb_local_ranks *local = tb_host_worlds_find(&agent->worlds, rank);
+    if (local != NULL)
+        tb_local_ranks_connection(local, rank, proc, stream, error, descriptor);
+    else if (descriptor >= 0)
+        close(descriptor); /* its world has ended */
 }
 
 static void take_control_stream(void *context, const struct tb_connected *connected)

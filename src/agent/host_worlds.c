@@ -178,8 +178,13 @@ void tb_host_worlds_start(struct tb_host_worlds *w, struct tb_reader *r, const s
 static void take_end(struct tb_host_worlds *w, struct tb_reader *r)
 {
     uint32_t first = tb_get_u32(r);
+    bool running = tb_get_u8(r) != 0;
     struct later_world *world = r->error == TB_OK ? world_of(w, first) : NULL;
-    if (world == NULL)
+    if (r->error == TB_OK && running && first == 0)
+        tb_local_ranks_end(w->begun);
+    else if (world != NULL && running)
+        tb_local_ranks_end(&world->local);
+    if (world == NULL || running)
         return;
     world->started = true;
     tb_ranks_kill(&world->local.ranks);

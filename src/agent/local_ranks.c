@@ -194,12 +194,25 @@ static void input_taken(void *context, size_t bytes)
     tb_uplink_end(l->uplink);
 }
 
+static void grace_over(struct tb_timer *timer)
+{
+    struct tb_local_ranks *l = TB_CONTAINER(timer, struct tb_local_ranks, grace);
+    if (l->dumped || !tb_ranks_dumping(&l->ranks)) {
+        tb_ranks_kill(&l->ranks);
+        return;
+    }
+    l->dumped = true;
+    tb_ranks_signal(&l->ranks, SIGKILL); /* all but who writes a core file */
+    tb_timer_set(l->loop, timer, TB_DUMP_PATIENCE_NS);
+}
+
 /* ---- opening and starting ---------------------------------------------------------------------------------------- */
 
 void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct tb_uplink *uplink,
                          const struct tb_local_ranks_events *events)
 {
     *l = (struct tb_local_ranks){.loop = loop, .uplink = uplink, .events = *events};
+    tb_timer_init(&l->grace, grace_over);
     tb_host_services_init(&l->services);
     tb_cost_store_init(&l->costs);
     tb_sealed_store_init(&l->plan, "tombolo-plan", "the plan", TB_JOB_PLAN_LIMIT);
@@ -391,13 +404,25 @@ void tb_local_ranks_stop(struct tb_local_ranks *l)
     }
 }
 
+/* What has left their process groups is ended with the job. */
+void tb_local_ranks_end(struct tb_local_ranks *l)
+{
+    if (l->stopping)
+        return;
+    tb_local_ranks_stop(l);
+    tb_ranks_signal(&l->ranks, SIGTERM);
+    tb_ranks_signal(&l->ranks, SIGCONT);
+    tb_timer_set(l->loop, &l->grace, tb_param.kill_grace);
+}
+
 void tb_local_ranks_close(struct tb_local_ranks *l)
 {
+    tb_timer_clear(&l->grace);
+    tb_wait_question_close(&l->question);
     tb_outputs_close(&l->outputs);
     if (l->port.loop != NULL)
         tb_rank_port_close(&l->port);
     tb_core_watch_close(&l->cores);
-    tb_wait_question_close(&l->question);
     tb_ranks_close(&l->ranks);
     tb_host_services_close(&l->services);
 }

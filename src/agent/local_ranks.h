@@ -32,8 +32,10 @@ struct tb_local_ranks {
     struct tb_loop *loop;
     struct tb_uplink *uplink;
     struct tb_local_ranks_events events;
-    bool stopping; /* the agent ends them: that is told with each end */
-    bool more;     /* they are not of the world that the job has begun with: their joining is told */
+    bool stopping;         /* the agent ends them: that is told with each end */
+    bool dumped;           /* those that write core files have had their time for that */
+    struct tb_timer grace; /* until those that were asked to end are killed */
+    bool more;             /* they are not of the world that the job has begun with: their joining is told */
     struct tb_host_parameters parameters;
     struct tb_cost_store costs;
     struct tb_sealed_store plan;
@@ -87,6 +89,8 @@ void tb_local_ranks_tell_lost(struct tb_local_ranks *local, const void *fields, 
 int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_routes *routes); /* tells them */
 /* Before the agent ends them: that is told with each end, but of those that were ending anyway. */
 void tb_local_ranks_stop(struct tb_local_ranks *local);
+/* Ends them, while those of other worlds go on. */
+void tb_local_ranks_end(struct tb_local_ranks *local);
 
 bool tb_local_ranks_has(const struct tb_local_ranks *local, uint32_t rank); /* it is of this host, and has not ended */
 /* The process that was this rank for MPI has ended, though what has started it may live on. */

@@ -273,6 +273,7 @@ static void take_packet(struct tb_port_rank *rank, struct tb_packet *packet)
     case TB_CONTROL_SPAWN:
     case TB_CONTROL_MEET:
     case TB_CONTROL_REGISTRY:
+    case TB_CONTROL_BOND:
         take_wish(rank, packet);
         break;
     case TB_CONTROL_ABORT:

@@ -106,12 +106,13 @@ void tb_wait_question_open(struct tb_wait_question *q, struct tb_loop *loop, str
 void tb_wait_question_close(struct tb_wait_question *q)
 {
     if (q->answered != NULL)
-        forget(q);
+        answer(q);
 }
 
 void tb_wait_question_ask(struct tb_wait_question *q, uint32_t number)
 {
-    tb_wait_question_close(q);
+    if (q->answered != NULL)
+        forget(q);
     if (q->port->count == 0)
         return;
     q->answered = calloc(q->port->count, sizeof *q->answered);

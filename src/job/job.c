@@ -425,6 +425,14 @@ int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *q
     return ask_launcher(job, TB_CONTROL_REGISTRY, question->number, &w);
 }
 
+int tb_job_ask_bond(struct tb_job *job, uint32_t number, const struct tb_bond *bond)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_bond_put(&w, bond);
+    return ask_launcher(job, TB_CONTROL_BOND, number, &w);
+}
+
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream)
 {
     if (job->control < 0)

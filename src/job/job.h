@@ -4,6 +4,7 @@
 #define TB_JOB_JOB_H
 
 #include "job/address.h"
+#include "job/bond.h"
 #include "job/cost_mapping.h"
 #include "job/multicast.h"
 #include "job/sealed_map.h"
@@ -92,16 +93,15 @@ int tb_address_book_map(struct tb_address_book *book, int descriptor); /* the de
 /* ---- worlds that are started later ------------------------------------------------------------------------------- */
 
 /* Worlds that were started while the job runs (MPI_Comm_spawn): a range of indices each, behind all that were given
- * before. An index is never given again in a job, so that nothing which is late can be mistaken for something else; of
- * processes that have ended nothing is kept but where they were, and neighbours on a host are one range.
- *
- * They stand in memory that the agent of a host writes and all its ranks read: reserved for as many as there can be, of
- * which only what is used becomes memory. The launcher decides where processes are and tells all agents; only when each
- * has noted it, the processes are started. So whoever can have heard of a process finds it here, at once. Any thread
- * may read while one adds. */
+ * before. An index is never given again, so that nothing which is late can be mistaken for something else; of processes
+ * that have ended is kept where they were, and neighbours on a host are one range. They stand in memory that the agent
+ * of a host writes and all its ranks read: reserved for as many as there can be, of which what is used becomes memory.
+ * The launcher decides where processes are, and they are started when all agents have noted it: so whoever can have
+ * heard of a process finds it here, at once. Any thread may read while one adds. */
 struct tb_worlds {
     _Atomic uint32_t processes; /* indices that were given; 0: none but to those that the job has begun with */
     _Atomic uint32_t count;
+    _Atomic uint64_t begins[TB_JOB_RANKS_LIMIT / 64]; /* a bit by index: it is the first of its world */
     struct tb_rank_range ranges[]; /* as those of the address book, but for first_local; written before `count` */
 };
 
@@ -111,7 +111,9 @@ int tb_worlds_map(struct tb_address_book *book, int descriptor); /* the descript
 void tb_worlds_close(struct tb_address_book *book);
 
 uint32_t tb_worlds_processes(const struct tb_address_book *book); /* how many indices were given */
-/* Adds ranges, the first of which begins behind all that are known. Checks everything; nothing is added then. */
+/* The world of a process that the book knows: from its first index up to, and not with, *end. */
+uint32_t tb_worlds_of(const struct tb_address_book *book, uint32_t index, uint32_t *end);
+/* Adds the ranges of one world, behind all that are known. Checks everything; nothing is added then. */
 int tb_worlds_add(struct tb_address_book *book, const struct tb_rank_range *ranges, uint32_t count);
 /* TB_CONTROL_WORLD: the ranges of one world. */
 void tb_worlds_put(struct tb_writer *w, const struct tb_rank_range *ranges, uint32_t count);

@@ -63,6 +63,25 @@ uint32_t tb_worlds_processes(const struct tb_address_book *book)
     return processes > 0 ? processes : book->ranks;
 }
 
+static bool begins(const struct tb_worlds *w, uint32_t index)
+{
+    return atomic_load_explicit(&w->begins[index / 64], memory_order_relaxed) >> index % 64 & 1;
+}
+
+uint32_t tb_worlds_of(const struct tb_address_book *book, uint32_t index, uint32_t *end)
+{
+    uint32_t processes = tb_worlds_processes(book), first = index;
+    if (index < book->ranks) {
+        *end = book->ranks;
+        return 0;
+    }
+    while (first > book->ranks && book->worlds != NULL && !begins(book->worlds, first))
+        first--;
+    for (*end = index + 1; *end < processes && !begins(book->worlds, *end);)
+        ++*end;
+    return first;
+}
+
 /* Who reads at the same time sees a range as it was, or as it is. */
 static void append(struct tb_worlds *w, const struct tb_rank_range *range)
 {
@@ -88,6 +107,9 @@ int tb_worlds_add(struct tb_address_book *book, const struct tb_rank_range *rang
         next += ranges[i].count;
     }
     int rc = book->worlds != NULL ? TB_OK : tb_worlds_make(book, NULL);
+    if (rc == TB_OK && count > 0)
+        atomic_fetch_or_explicit(&book->worlds->begins[ranges[0].first_rank / 64],
+                                 (uint64_t)1 << ranges[0].first_rank % 64, memory_order_relaxed);
     for (uint32_t i = 0; i < count && rc == TB_OK; i++)
         append(book->worlds, &ranges[i]);
     return rc;

@@ -68,6 +68,21 @@ static void neighbours_on_a_host_are_one_range(void **state)
     end(&book);
 }
 
+static void finds_who_was_started_together(void **state)
+{
+    struct tb_address_book book = begun();
+    const struct tb_rank_range world[] = {{.first_rank = 4, .count = 3, .host = 2}, {.first_rank = 7, .count = 1}};
+    static const uint32_t firsts[] = {0, 0, 0, 0, 4, 4, 4, 4, 8, 9, 9}, ends[] = {4, 4, 4, 4, 8, 8, 8, 8, 9, 11, 11};
+    assert_int_equal(tb_worlds_add(&book, world, 2), TB_OK);
+    assert_int_equal(add(&book, 8, 1, 0), TB_OK); /* on the host of its neighbour */
+    assert_int_equal(add(&book, 9, 2, 0), TB_OK);
+    for (uint32_t i = 0, last; i < 11; i++) {
+        assert_int_equal(tb_worlds_of(&book, i, &last), firsts[i]);
+        assert_int_equal(last, ends[i]);
+    }
+    end(&book);
+}
+
 static void refuses_what_makes_no_sense(void **state)
 {
     struct tb_address_book book = begun();
@@ -136,7 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_where_new_processes_are),   cmocka_unit_test(neighbours_on_a_host_are_one_range),
         cmocka_unit_test(refuses_what_makes_no_sense),     cmocka_unit_test(travels_in_frames),
-        cmocka_unit_test(ranks_see_what_their_agent_adds),
+        cmocka_unit_test(ranks_see_what_their_agent_adds), cmocka_unit_test(finds_who_was_started_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

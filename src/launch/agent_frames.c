@@ -280,7 +280,7 @@ static take *const table[] = {
 void tb_agent_frames_dispatch(const struct tb_agent_frame_events *events, struct tb_host_agent *agent,
                               struct tb_control_frame *frame)
 {
-    if (frame->kind >= TB_CONTROL_SPAWN && frame->kind <= TB_CONTROL_MEET && events->spawns != NULL) {
+    if (frame->kind >= TB_CONTROL_SPAWN && frame->kind <= TB_CONTROL_BOND && events->spawns != NULL) {
         tb_spawns_take(events->spawns, agent, (enum tb_control)frame->kind, &frame->fields);
         return;
     }

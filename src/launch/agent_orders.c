@@ -173,6 +173,19 @@ void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, co
     }
 }
 
+void tb_agent_orders_end_world(struct tb_host_agents *agents, uint32_t first)
+{
+    for (uint32_t i = 0; i < agents->count; i++) {
+        struct tb_host_agent *agent = &agents->all[i];
+        if (!tb_host_agent_is_ready(agent))
+            continue;
+        struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_WORLD_END);
+        tb_put_u32(w, first);
+        tb_put_u8(w, true);
+        tb_control_stream_end(&agent->control);
+    }
+}
+
 void tb_agent_orders_reply(struct tb_host_agent *agent, uint32_t rank, const struct tb_agent_answer *answer)
 {
     if (!tb_host_agent_is_ready(agent))

@@ -29,7 +29,9 @@ void tb_agent_orders_start(struct tb_host_agents *agents, const struct tb_grid_p
 void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct tb_reader *rest);
 /* To all: a process is gone, and the job goes on without it. */
 void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, const char *why);
-/* What a rank has asked for (TB_CONTROL_SPAWN, _MEET, _REGISTRY). */
+/* To all: the ranks of a world, which was running, are ended. */
+void tb_agent_orders_end_world(struct tb_host_agents *agents, uint32_t first);
+/* What a rank has asked for (TB_CONTROL_SPAWN, _MEET, _REGISTRY, _BOND). */
 struct tb_agent_answer {
     uint32_t number; /* of the question */
     int error;       /* TB_OK, or */

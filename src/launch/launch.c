@@ -323,7 +323,7 @@ static void take_ended(void *context, struct tb_host_agent *agent, const struct 
     struct tb_launch *launch = context;
     launch->dumping = launch->dumping || (ended->flags & TB_ENDED_DUMPING);
     if (tb_rank_ends_add(&launch->ends, ended) && agent == agent_of(launch, ended->rank))
-        agent->ended += (ended->flags & TB_ENDED_STOPPED) == 0;
+        agent->ended += !launch->ending || (ended->flags & TB_ENDED_STOPPED) == 0;
 }
 
 static void take_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort)
@@ -336,6 +336,16 @@ static void rank_lost(void *context, uint32_t rank, const char *text)
     struct tb_launch *launch = context;
     tb_job_report_say(&launch->report, "%s; the job goes on without it", text);
     tb_agent_orders_lost(&launch->agents, (struct tb_proc){launch->plan.placement.book.job, rank}, text);
+}
+
+/* Some are ended for the failure of one of them, and those that are not connected with it go on. */
+static void worlds_parted(void *context, const uint32_t *worlds, uint32_t count, const char *text)
+{
+    struct tb_launch *launch = context;
+    tb_job_report_say(&launch->report, "%s; processes that are connected with it are ended, and the others go on",
+                      text);
+    for (uint32_t i = 0; i < count; i++)
+        tb_agent_orders_end_world(&launch->agents, worlds[i]);
 }
 
 static void take_registry(void *context, struct tb_host_agent *agent, const struct tb_agent_wish *wish)
@@ -534,8 +544,9 @@ static int open_all(struct tb_launch *launch)
     tb_timer_init(&launch->job_timer, job_overdue);
     tb_timer_init(&launch->end_timer, end_overdue);
     wire_agents(launch);
-    tb_rank_ends_init(&launch->ends, &launch->loop,
-                      &(struct tb_rank_ends_events){.context = launch, .failed = judge, .lost = rank_lost});
+    tb_rank_ends_init(
+        &launch->ends, &launch->loop,
+        &(struct tb_rank_ends_events){.context = launch, .failed = judge, .parted = worlds_parted, .lost = rank_lost});
     tb_job_registry_init(&launch->registry, &launch->loop, &launch->agents,
                          &(struct tb_job_registry_events){.context = launch, .say = take_remark});
     tb_spawns_init(&launch->spawns, &launch->plan.placement.book, &launch->agents, &launch->ends, &launch->report);

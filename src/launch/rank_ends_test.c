@@ -21,6 +21,7 @@ struct world {
     struct tb_address_book book;
     struct tb_verdict verdict;
     uint32_t lost_count, lost; /* ranks without which the job goes on; the last of them */
+    uint32_t parted;           /* bits of worlds that were to be ended, by their first indices */
 };
 
 static void take_failed(void *context, enum tb_verdict_weight weight, int code, const char *text)
@@ -39,6 +40,14 @@ static void take_lost(void *context, uint32_t rank, const char *text)
     w->lost = rank;
 }
 
+static void take_parted(void *context, const uint32_t *worlds, uint32_t count, const char *text)
+{
+    struct world *w = context;
+    assert_int_not_equal(*text, 0);
+    for (uint32_t i = 0; i < count; i++)
+        w->parted |= 1u << worlds[i];
+}
+
 static void world_open(struct world *w)
 {
     memset(w, 0, sizeof *w);
@@ -48,15 +57,17 @@ static void world_open(struct world *w)
     w->ranges[0] = (struct tb_rank_range){.host = 0, .first_rank = 0, .count = 4};
     w->book =
         (struct tb_address_book){.host_count = 1, .hosts = w->hosts, .range_count = 1, .ranges = w->ranges, .ranks = 4};
-    tb_rank_ends_init(&w->ends, &w->t.loop,
-                      &(struct tb_rank_ends_events){.context = w, .failed = take_failed, .lost = take_lost});
+    tb_rank_ends_init(
+        &w->ends, &w->t.loop,
+        &(struct tb_rank_ends_events){.context = w, .failed = take_failed, .parted = take_parted, .lost = take_lost});
     assert_int_equal(tb_rank_ends_begin(&w->ends, &w->book), TB_OK);
 }
 
 static void world_close(struct world *w)
 {
     tb_rank_ends_stop(&w->ends);
-    free(w->ends.lives);
+    tb_rank_ends_close(&w->ends);
+    tb_worlds_close(&w->book);
     virtual_loop_close(&w->t);
 }
 
@@ -288,6 +299,104 @@ static void those_who_end_well_are_not_lost(void **state)
     world_close(&w);
 }
 
+/* ---- worlds that are not connected ------------------------------------------------------------------------------- */
+
+/* Two ranks more, of one world. Returns the first. */
+static uint32_t grows(struct world *w)
+{
+    uint32_t first = tb_worlds_processes(&w->book);
+    assert_int_equal(tb_worlds_add(&w->book, &(struct tb_rank_range){.first_rank = first, .count = 2}, 1), TB_OK);
+    assert_int_equal(tb_rank_ends_grow(&w->ends, first, 2), TB_OK);
+    return first;
+}
+
+static void bonds(struct world *w, uint32_t rank, uint32_t world, bool bonded)
+{
+    const struct tb_bond bond = {.bonded = bonded, .count = 1, .worlds = {world}};
+    assert_int_equal(tb_rank_ends_bond(&w->ends, rank, &bond), TB_OK);
+}
+
+static void only_those_who_are_connected_end(void **state)
+{
+    struct world w;
+    world_open(&w);
+    uint32_t a = grows(&w), b = grows(&w), c = grows(&w);
+    bonds(&w, 1, a, true);
+    bonds(&w, a, 0, true);
+    bonds(&w, b + 1, a + 1, true); /* a process of it will do */
+    bonds(&w, c, 0, true);
+    bonds(&w, 1, a, false);
+    gives_up(&w, b, 3, TB_ABORT_CALLED, ""); /* b, a, 0 and c: all */
+    is_judged(&w, 3, "called MPI_Abort");
+    assert_int_equal(w.verdict.weight, TB_VERDICT_ABORT);
+    assert_int_equal(w.parted, 0);
+    world_close(&w);
+
+    world_open(&w);
+    a = grows(&w), b = grows(&w), c = grows(&w);
+    bonds(&w, a, 0, true);
+    bonds(&w, b + 1, a, true);
+    bonds(&w, a, 0, false);
+    ends(&w, b, SIGKILL, TB_ENDED_INITIALIZED);
+    assert_int_equal(w.verdict.weight, TB_VERDICT_LOST);
+    is_judged(&w, 137, "was ended by signal 9");
+    assert_int_equal(w.parted, 1u << a | 1u << b);
+    w.parted = 0;
+    gives_up(&w, a, 58, TB_ABORT_CALLED, ""); /* which is being ended */
+    ends(&w, a + 1, 1 << 8, TB_ENDED_INITIALIZED);
+    is_judged(&w, 137, "was ended by signal 9");
+    bonds(&w, c + 1, a, true); /* too late */
+    assert_int_equal(w.parted, 1u << a | 1u << b | 1u << c);
+    ends(&w, 3, SIGSEGV, TB_ENDED_INITIALIZED);
+    is_judged(&w, 137, "was ended by signal 9"); /* some of those that are being ended have not ended yet */
+    assert_true(w.parted & 1);
+    world_close(&w);
+}
+
+static void what_was_freed_connects_until_it_is_over(void **state)
+{
+    struct world w;
+    world_open(&w);
+    uint32_t a = grows(&w);
+    bonds(&w, 2, a, true); /* by a communicator that is freed, */
+    bonds(&w, 2, a, true); /* and by another one */
+    bonds(&w, 2, a, false);
+    assert_int_equal(w.ends.bonds.count, 1);
+    ends(&w, a, 0, TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED);
+    assert_int_equal(w.ends.bonds.count, 1);
+    ends(&w, a + 1, 0, TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED);
+    assert_int_equal(w.ends.bonds.count, 0);
+    bonds(&w, 1, a, true); /* heard of late */
+    bonds(&w, 1, a, false);
+    bonds(&w, 3, a, false);
+    assert_int_equal(w.ends.bonds.count, 0);
+    uint32_t b = grows(&w);
+    bonds(&w, b, 0, true);
+    ends(&w, b, 0, TB_ENDED_INITIALIZED | TB_ENDED_FINALIZED);
+    assert_int_equal(w.ends.bonds.count, 0);
+    const struct tb_bond unknown = {.bonded = true, .count = 1, .worlds = {b + 2}};
+    assert_int_equal(tb_rank_ends_bond(&w.ends, 0, &unknown), TB_ERR_PROTOCOL);
+    world_close(&w);
+}
+
+/* It is missed by those that it was connected with alone, and by each such group. */
+static void who_leaves_is_missed_by_the_connected(void **state)
+{
+    struct world w;
+    world_open(&w);
+    uint32_t a = grows(&w), b = grows(&w);
+    ends(&w, b, 0, TB_ENDED_INITIALIZED);
+    ends(&w, b + 1, 0, TB_ENDED_INITIALIZED);
+    virtual_loop_pass(&w.t, 3 * (uint64_t)SECOND);
+    assert_int_equal(w.verdict.weight, TB_VERDICT_NONE); /* nobody of its own is left */
+    ends(&w, a + 1, 0, TB_ENDED_INITIALIZED);
+    leaves(&w, 2, SIGKILL);
+    virtual_loop_pass(&w.t, 3 * (uint64_t)SECOND);
+    is_judged(&w, 137, "rank 2");
+    assert_int_equal(w.parted, 1u | 1u << a);
+    world_close(&w);
+}
+
 /* Whatever comes from an agent: somebody is told something. */
 static void no_failure_is_without_words(void **state)
 {
@@ -301,13 +410,22 @@ static void no_failure_is_without_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_killed_rank_is_the_cause),       cmocka_unit_test(a_cause_that_comes_late_weighs_more),
-        cmocka_unit_test(without_a_cause_the_loss_is_told), cmocka_unit_test(the_diagnosis_is_told),
-        cmocka_unit_test(the_program_is_not_kept_waiting),  cmocka_unit_test(a_rank_that_leaves_is_the_cause),
-        cmocka_unit_test(shells_tell_of_signals),           cmocka_unit_test(a_program_below_is_the_cause),
-        cmocka_unit_test(the_worst_that_leaves_is_told),    cmocka_unit_test(scripts_may_end_or_go_on),
-        cmocka_unit_test(no_failure_is_without_words),      cmocka_unit_test(a_job_goes_on_without_the_dead),
+        cmocka_unit_test(a_killed_rank_is_the_cause),
+        cmocka_unit_test(a_cause_that_comes_late_weighs_more),
+        cmocka_unit_test(without_a_cause_the_loss_is_told),
+        cmocka_unit_test(the_diagnosis_is_told),
+        cmocka_unit_test(the_program_is_not_kept_waiting),
+        cmocka_unit_test(a_rank_that_leaves_is_the_cause),
+        cmocka_unit_test(shells_tell_of_signals),
+        cmocka_unit_test(a_program_below_is_the_cause),
+        cmocka_unit_test(the_worst_that_leaves_is_told),
+        cmocka_unit_test(scripts_may_end_or_go_on),
+        cmocka_unit_test(no_failure_is_without_words),
+        cmocka_unit_test(a_job_goes_on_without_the_dead),
         cmocka_unit_test(those_who_end_well_are_not_lost),
+        cmocka_unit_test(only_those_who_are_connected_end),
+        cmocka_unit_test(what_was_freed_connects_until_it_is_over),
+        cmocka_unit_test(who_leaves_is_missed_by_the_connected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

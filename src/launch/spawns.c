@@ -88,14 +88,17 @@ static void succeed(struct tb_spawns *spawns, struct spawned_world *world)
 static void tell_hosts(struct tb_spawns *spawns, const struct spawned_world *world, enum tb_control kind,
                        const void *bytes, size_t length)
 {
+    TB_ASSERT(kind == TB_CONTROL_WORLD_START || kind == TB_CONTROL_WORLD_END);
     for (uint32_t i = 0; i < world->range_count; i++) {
         struct tb_host_agent *agent = &spawns->agents->all[world->ranges[i].host];
         if (!tb_host_agent_is_ready(agent))
             continue;
         struct tb_writer *w = tb_control_stream_begin(&agent->control, kind);
         tb_put_u32(w, world->first);
-        if (bytes != NULL)
+        if (kind == TB_CONTROL_WORLD_START)
             tb_put_bytes(w, bytes, length);
+        else
+            tb_put_u8(w, false); /* it was not running */
         tb_control_stream_end(&agent->control);
     }
 }
@@ -354,8 +357,37 @@ static void take_failed(struct tb_spawns *spawns, struct tb_host_agent *agent, s
     check_over(world);
 }
 
+static void take_bond(struct tb_spawns *spawns, struct tb_reader *r)
+{
+    uint32_t rank = tb_get_u32(r), number = tb_get_u32(r);
+    size_t length = 0;
+    const void *bytes = tb_get_bytes(r, &length);
+    struct tb_reader fields;
+    struct tb_bond bond;
+    if (r->error != TB_OK)
+        return;
+    tb_reader_open(&fields, bytes, length);
+    int rc = tb_bond_get(&fields, &bond);
+    if (rc == TB_OK)
+        rc = tb_rank_ends_bond(spawns->ends, rank, &bond);
+    if (number != 0)
+        answer(spawns, rank, number, rc, rc == TB_OK ? "" : tb_error_story(), NULL);
+}
+
+/* What ranks ask for begins with the rank, which is of the agent that passes it on. */
+static bool is_of(const struct tb_spawns *spawns, const struct tb_host_agent *agent, const struct tb_reader *r)
+{
+    struct tb_reader look = *r;
+    uint32_t rank = tb_get_u32(&look);
+    return look.error == TB_OK && tb_address_book_knows(spawns->book, rank) &&
+           tb_address_book_host_of(spawns->book, rank) == agent->host;
+}
+
 void tb_spawns_take(struct tb_spawns *spawns, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *r)
 {
+    bool asks = kind == TB_CONTROL_SPAWN || kind == TB_CONTROL_MEET || kind == TB_CONTROL_BOND;
+    if ((asks || kind == TB_CONTROL_JOINED) && !is_of(spawns, agent, r))
+        return;
     if (kind == TB_CONTROL_SPAWN)
         take_spawn(spawns, r);
     else if (kind == TB_CONTROL_WORLD_TOLD)
@@ -366,6 +398,8 @@ void tb_spawns_take(struct tb_spawns *spawns, struct tb_host_agent *agent, enum 
         take_joined(spawns, r);
     else if (kind == TB_CONTROL_MEET)
         tb_meetings_take(&spawns->meetings, r);
+    else if (kind == TB_CONTROL_BOND)
+        take_bond(spawns, r);
 }
 
 /* ---- endings ----------------------------------------------------------------------------------------------------- */

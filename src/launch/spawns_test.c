@@ -66,7 +66,7 @@ static void unmake(struct world *w)
     }
     tb_host_agents_close(&w->agents);
     tb_rank_ends_stop(&w->ends);
-    free(w->ends.lives);
+    tb_rank_ends_close(&w->ends);
     free(w->book.hosts);
     free(w->book.ranges);
     tb_worlds_close(&w->book);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mpi/agreement.h"
+#include "mpi/bond.h"
 #include "mpi/buffered.h"
 #include "mpi/binding_decls.h"
 #include "mpi/pairing.h"
@@ -98,6 +99,36 @@ static int comm_prepare(struct tb_comm *comm, const struct tb_comm *parent)
     return error;
 }
 
+/* ---- what connects with other worlds ----------------------------------------------------------------------------- */
+
+static void groups_of(const struct tb_comm *comm, struct tb_bond_group groups[static 2])
+{
+    groups[0] = (struct tb_bond_group){comm->procs, comm->peers};
+    groups[1] = (struct tb_bond_group){0};
+    if (comm->inter && comm->local != NULL)
+        groups[1] = (struct tb_bond_group){comm->local->procs, comm->local->size};
+}
+
+/* One that each process makes for itself connects with nobody. */
+static void comm_bond(struct tb_comm *comm)
+{
+    struct tb_bond_group groups[2];
+    groups_of(comm, groups);
+    comm->bonded = tb_context_leader(comm->context) < TB_JOB_RANKS_LIMIT && tb_bonds_hold(groups);
+}
+
+void tb_comm_unbond(struct tb_comm *comm, bool freed)
+{
+    struct tb_bond_group groups[2];
+    if (!comm->bonded)
+        return;
+    groups_of(comm, groups);
+    comm->bonded = false;
+    tb_bonds_drop(groups, freed);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
 void tb_comm_enter(struct tb_comm *comm, uint64_t context)
 {
     comm->context = context;
@@ -110,6 +141,7 @@ void tb_comm_enter(struct tb_comm *comm, uint64_t context)
     }
     comm->unsettled = comm->spans;
     comm->common = tb_channel_common(comm->channel);
+    comm_bond(comm);
 }
 
 static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_t size, uint32_t rank, uint32_t *procs,
@@ -269,6 +301,7 @@ void tb_comm_abandon(uint64_t context, const struct tb_comm_shape *shape)
 
 void tb_comm_destroy(struct tb_comm *comm)
 {
+    tb_comm_unbond(comm, false);
     if (comm->local != NULL)
         tb_comm_destroy(comm->local);
     if (comm->channel != NULL)
@@ -306,7 +339,19 @@ void tb_comm_undo(struct tb_comm *comm)
 
 /* ---- freeing them ------------------------------------------------------------------------------------------------ */
 
-static int comm_give_up(const char *call, MPI_Comm *comm)
+/* All ranks come to this, and from then on none is connected with the others by the communicator, as the launcher
+ * knows: whoever ends, however, ends nobody else because of it. Who has ended already is not waited for. */
+static void disconnect(const char *call, struct tb_comm *comm)
+{
+    const struct tb_buffer nothing = {.type = &tb_type_byte};
+    if (!comm->bonded)
+        return;
+    tb_comm_unbond(comm, false);
+    tb_bonds_settle(call);
+    tb_comm_run(comm, TB_OPERATION_BARRIER, 0, &nothing, call);
+}
+
+static int comm_give_up(const char *call, MPI_Comm *comm, bool disconnects)
 {
     if (comm == NULL)
         return tb_raise_null(NULL, call, 1, "comm");
@@ -315,13 +360,16 @@ static int comm_give_up(const char *call, MPI_Comm *comm)
         return tb_raise_comm(call, 1, "comm", *comm);
     if (c->predefined != NULL)
         return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "comm", "%s cannot be freed", c->name);
-    if (tb_self.parent == c)
-        tb_self.parent = NULL;
     struct tb_bearer bearer = tb_comm_bearer(c);
     int code = tb_attributes_delete(&bearer);
     if (code != MPI_SUCCESS)
         return tb_raise_code(c, code);
+    if (tb_self.parent == c)
+        tb_self.parent = NULL;
     tb_bsend_close(&c->bsend);
+    if (disconnects)
+        disconnect(call, c);
+    tb_comm_unbond(c, true);
     tb_comm_invalidate(c); /* requests in flight keep it */
     tb_comm_release(c);
     *comm = MPI_COMM_NULL;
@@ -330,14 +378,14 @@ static int comm_give_up(const char *call, MPI_Comm *comm)
 
 int tb_mpi_Comm_free(MPI_Comm *comm)
 {
-    return comm_give_up("MPI_Comm_free", comm);
+    return comm_give_up("MPI_Comm_free", comm, false);
 }
 
-/* Every message of the communicator belongs to a request, and those keep what they need; so there is nothing else to
- * wait for. */
+/* Every message of the communicator belongs to a request, and those keep what they need; so nothing of them need be
+ * waited for. */
 int tb_mpi_Comm_disconnect(MPI_Comm *comm)
 {
-    return comm_give_up("MPI_Comm_disconnect", comm);
+    return comm_give_up("MPI_Comm_disconnect", comm, true);
 }
 
 /* ---- asking them ------------------------------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ struct tb_comm {
     bool inter;
     uint32_t remote_size;  /* of an intercommunicator, else 0 */
     struct tb_comm *local; /* of an intercommunicator: one of the local group alone, for collectives; else NULL */
+    bool bonded;           /* it connects this process with other worlds (bond.h) */
     bool mixed;            /* its ranks are of several worlds, or will be, so they have only messages in common */
     bool side;             /* it is such a one: its ranks have messages alone, no driver of composite steps */
     bool first;            /* of an intercommunicator: this group is the one that decides where one must */
@@ -138,6 +139,8 @@ void tb_comm_abandon(uint64_t context, const struct tb_comm_shape *shape);
  * it is given up, with its attributes. */
 void tb_comm_invalidate(struct tb_comm *comm);
 void tb_comm_undo(struct tb_comm *comm);
+/* From now on it does not connect this process with others (bond.h), unless it was freed. Once is enough. */
+void tb_comm_unbond(struct tb_comm *comm, bool freed);
 /* A collective: fills in what follows from the communicator, and finds the program, which the caller gives back to the
  * planner (tb_planner_release) when it has run. */
 int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding,

@@ -302,6 +302,7 @@ static int open_all(void)
     tb_log_identify(who);
     tb_types_open();
     tb_list_init(&tb_self.orphans);
+    tb_list_init(&tb_self.bonds);
     tb_list_init(&tb_self.wishes);
     int error = tb_plans_open();
     if (error == TB_OK)

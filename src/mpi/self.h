@@ -66,6 +66,7 @@ struct tb_self {
     struct tb_plan_cache *plan_cache;  /* plan.c */
     struct tb_rank_places rank_places; /* plan.c; without a table until the first shape is made */
     uint32_t next_context;             /* agreement.c */
+    struct tb_list bonds;              /* bond.c: what connects it with other worlds */
     struct tb_list wishes;             /* wish.c: what the launcher was asked for */
     uint32_t next_wish;
     uint64_t uncast; /* bits of contexts made up here: where multicast has failed (job/multicast.h) */

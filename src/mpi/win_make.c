@@ -6,6 +6,7 @@
 
 #include "mpi/agreement.h"
 #include "mpi/binding_decls.h"
+#include "mpi/bond.h"
 #include "mpi/hint.h"
 #include "mpi/subgroup.h"
 #include "mpi/win.h"
@@ -426,8 +427,13 @@ int tb_mpi_Win_free(MPI_Win *win)
     if (code != MPI_SUCCESS)
         return tb_win_raise_code(w, code);
     const struct tb_buffer nothing = {.type = &tb_type_byte};
+    bool bonded = w->comm->bonded;
+    if (bonded) {
+        tb_comm_unbond(w->comm, false);
+        tb_bonds_settle(call);
+    }
     int error = w->comm->size == 1 ? TB_OK : tb_comm_run(w->comm, TB_OPERATION_BARRIER, 0, &nothing, call);
-    if (error < 0)
+    if (error < 0 && !bonded) /* else it does not matter any more whether somebody has ended after it had come here */
         code = tb_win_raise_below(w, error, call);
     win_destroy(w);
     *win = MPI_WIN_NULL;

@@ -58,3 +58,13 @@ int tb_wish_ask(const char *call, const struct tb_spawn *spawn, const struct tb_
                               : tb_job_ask_meeting(&tb_self.job, wish.number, meeting);
     return tb_wish_wait(&wish, call, error, answer);
 }
+
+int tb_wish_bond(const char *call, const struct tb_bond *bond)
+{
+    struct tb_wish wish;
+    struct tb_job_answer answer = {0};
+    tb_wish_begin(&wish);
+    int error = tb_wish_wait(&wish, call, tb_job_ask_bond(&tb_self.job, wish.number, bond), &answer);
+    free(answer.bytes);
+    return error;
+}

@@ -21,7 +21,9 @@ int tb_wish_ask(const char *call, const struct tb_spawn *spawn, const struct tb_
 void tb_wish_begin(struct tb_wish *wish);
 bool tb_wish_is_answered(const struct tb_wish *wish);
 int tb_wish_wait(struct tb_wish *wish, const char *call, int error, struct tb_job_answer *answer);
-/* An answer has come, whose bytes are taken. */
+/* The same of what connects this process with others, which has no answer but that it is known. */
+int tb_wish_bond(const char *call, const struct tb_bond *bond);
+/* An answer has come, whose bytes are taken. With the engine locked. */
 void tb_wish_answer(uint32_t number, const struct tb_job_answer *answer);
 
 #endif

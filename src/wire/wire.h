@@ -572,13 +572,15 @@ enum tb_control {
     TB_CONTROL_WORLD_TOLD = 182, /* agent to launcher: first index of the world; its ranks find it */
     TB_CONTROL_WORLD_START =
         183, /* launcher to agent: first, size, bytes of a struct tb_spawn: start those on your host */
-    TB_CONTROL_WORLD_END = 184,    /* launcher to agent: first: they are not wanted any more */
+    TB_CONTROL_WORLD_END = 184,    /* launcher to agent: first, u8 whether it was running: they are not wanted any more,
+                                    * and are killed, or ended as at the end of the job */
     TB_CONTROL_WORLD_FAILED = 185, /* agent to launcher: first, how many were not started, text: why; those that run are
                                     * ended */
     TB_CONTROL_JOINED = 186,       /* agent to launcher: rank: it has called MPI_Init */
-    TB_CONTROL_ANSWER = 187, /* launcher to agent: rank, number, code, text, bytes: of SPAWN, MEET or REGISTRY. Agent to
-                              * rank: number, code, text; the bytes, if there are any, in a memfd */
-    TB_CONTROL_MEET = 188    /* as SPAWN, of what a rank wants of a port: struct tb_meeting */
+    TB_CONTROL_ANSWER = 187, /* launcher to agent: rank, number, code, text, bytes: of SPAWN, MEET, REGISTRY or BOND.
+                              * Agent to rank: number, code, text; the bytes, if there are any, in a memfd */
+    TB_CONTROL_MEET = 188,   /* as SPAWN, of what a rank wants of a port: struct tb_meeting */
+    TB_CONTROL_BOND = 191 /* as SPAWN, of which worlds a rank is connected with: struct tb_bond. Number 0: no answer */
 };
 
 /* The structs are the wire. */
