@@ -50,8 +50,16 @@ struct tb_local_ranks *tb_host_worlds_find(const struct tb_host_worlds *w, uint3
 
 /* ---- beginning and ending ---------------------------------------------------------------------------------------- */
 
-static void world_close(struct later_world *world)
+/* Bytes of its output for which the launcher has not made room again. */
+static uint32_t used_by(const struct later_world *world)
 {
+    int64_t used = (int64_t)world->setup.window - world->local.outputs.window;
+    return used > 0 ? (uint32_t)used : 0;
+}
+
+static void world_close(struct tb_host_worlds *w, struct later_world *world)
+{
+    w->owed += used_by(world);
     tb_local_ranks_close(&world->local);
     tb_list_remove(&world->node);
     free(world->setup.apps); /* all else in it is of others */
@@ -65,7 +73,7 @@ void tb_host_worlds_settle(struct tb_host_worlds *w)
     TB_LIST_EACH (world, &w->more, struct later_world, node)
         if (world->started && tb_local_ranks_all_ended(&world->local) && !tb_outputs_any_open(&world->local.outputs) &&
             !tb_ranks_alive(&world->local.ranks))
-            world_close(world);
+            world_close(w, world);
 }
 
 static int expect(struct tb_host_worlds *w, uint32_t first, uint32_t size)
@@ -130,18 +138,27 @@ static int make_setup(struct later_world *world, const struct tb_setup *setup)
     return TB_OK;
 }
 
-/* Those that run are ended, and those that do not count as ended. */
-static void give_up(struct tb_host_worlds *w, struct later_world *world, const char *why)
+/* Processes that a world is to have on this host. */
+static uint32_t count_here(const struct later_world *world, const struct tb_rank_start *start)
+{
+    uint32_t count = 0;
+    for (uint32_t rank = world->first; rank < world->first + world->size; rank++)
+        count += tb_address_book_host_of(start->book, rank) == start->setup->host;
+    return count;
+}
+
+/* Those that run are ended, and those that do not count as ended: all, if it did not come to places for them. */
+static void give_up(struct tb_host_worlds *w, struct later_world *world, uint32_t missing, const char *why)
 {
     struct tb_ranks *ranks = &world->local.ranks;
-    uint32_t missing = 0;
     for (uint32_t i = 0; i < ranks->count; i++) {
         struct tb_rank *rank = &ranks->all[i];
-        if (rank->pid > 0 || rank->ended)
+        if (rank->pid > 0 || rank->ended) {
+            missing--;
             continue;
+        }
         rank->ended = true;
         ranks->ended_count++;
-        missing++;
     }
     tb_ranks_kill(ranks);
     struct tb_writer *r = tb_uplink_begin(w->uplink, TB_CONTROL_WORLD_FAILED);
@@ -172,7 +189,7 @@ void tb_host_worlds_start(struct tb_host_worlds *w, struct tb_reader *r, const s
     if (rc == TB_OK)
         rc = tb_local_ranks_start_more(&world->local, &own, &failure);
     if (rc != TB_OK)
-        give_up(w, world, failure.text[0] != 0 ? failure.text : tb_error_story());
+        give_up(w, world, count_here(world, start), failure.text[0] != 0 ? failure.text : tb_error_story());
 }
 
 static void take_end(struct tb_host_worlds *w, struct tb_reader *r)
@@ -321,16 +338,18 @@ void tb_host_worlds_drain(struct tb_host_worlds *w)
         tb_outputs_drain(&l->outputs);
 }
 
-/* Each world has had the whole window when it began; what comes back goes to those that have used theirs. */
+/* Each world has had the whole window when it began; what comes back goes to those that have used theirs, and is
+ * nobody's if they are closed. */
 void tb_host_worlds_allow(struct tb_host_worlds *w, uint32_t bytes)
 {
+    uint32_t share = w->owed < bytes ? (uint32_t)w->owed : bytes;
     struct tb_local_ranks *l;
-    for (struct later_world *at = NULL; bytes > 0 && (l = next(w, &at)) != NULL;) {
-        int64_t used = (int64_t)at->setup.window - l->outputs.window;
-        uint32_t share = used <= 0 ? 0 : used < bytes ? (uint32_t)used : bytes;
+    w->owed -= share;
+    bytes -= share;
+    for (struct later_world *at = NULL; bytes > 0 && (l = next(w, &at)) != NULL; bytes -= share) {
+        share = used_by(at) < bytes ? used_by(at) : bytes;
         if (share > 0)
             tb_outputs_allow(&l->outputs, share);
-        bytes -= share;
     }
     if (bytes > 0)
         tb_outputs_allow(&w->begun->outputs, bytes);

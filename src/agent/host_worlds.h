@@ -13,7 +13,8 @@ struct tb_host_worlds {
     struct tb_local_ranks_events events;
     struct tb_local_ranks *begun; /* those with which the job has begun: the owner's */
     struct tb_list more;          /* the others, from when on they are expected */
-    uint32_t unanswered;          /* of them, those that have not answered what their ranks wait for */
+    uint64_t owed;       /* bytes of output of worlds that were closed, for which there was no room again yet */
+    uint32_t unanswered; /* of them, those that have not answered what their ranks wait for */
 };
 
 void tb_host_worlds_open(struct tb_host_worlds *worlds, struct tb_loop *loop, struct tb_uplink *uplink,

@@ -171,6 +171,15 @@ void tb_channel_abandon(struct tb_engine *engine, const struct tb_channel_config
     tb_engine_unlock(engine);
 }
 
+bool tb_channel_exists(struct tb_engine *engine, uint64_t context)
+{
+    tb_engine_lock(engine);
+    const struct tb_context *found = tb_contexts_find(&engine->contexts, context);
+    bool exists = found != NULL && found->channel != NULL;
+    tb_engine_unlock(engine);
+    return exists;
+}
+
 /* Copies of what it is given, and spare contexts. */
 static int channel_fill(struct tb_channel *c, const uint32_t *procs, bool collective)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define BOOK_MAGIC  0x5442424bu
-#define BOOK_FORMAT 2u
+#define BOOK_FORMAT 3u
 
 /* What the parts of a book take at least in a frame. */
 #define HOST_BYTES_LEAST  29u
@@ -132,6 +132,7 @@ int tb_address_book_encode(const struct tb_address_book *book, struct tb_writer 
     tb_put_u32(w, book->version);
     tb_put_u32(w, book->job);
     tb_put_u32(w, book->ranks);
+    tb_put_u32(w, book->universe);
     tb_put_u32(w, book->host_count);
     tb_put_u32(w, book->range_count);
     tb_put_u32(w, places->count);
@@ -296,6 +297,7 @@ int tb_address_book_decode(struct tb_address_book *book, struct tb_reader *r)
     *book = (struct tb_address_book){.version = tb_get_u32(r)};
     book->job = tb_get_u32(r);
     book->ranks = tb_get_u32(r);
+    book->universe = tb_get_u32(r);
     uint32_t hosts = tb_get_u32(r), ranges = tb_get_u32(r), places = tb_get_u32(r), patterns = tb_get_u32(r);
     /* Each entry takes some bytes, so a count beyond what has arrived is a lie that must not cost memory. */
     size_t left = r->error == TB_OK ? r->length - r->at : 0;
@@ -358,7 +360,7 @@ void tb_address_book_close(struct tb_address_book *book)
 struct shared_book {
     uint32_t magic, format, version, job;
     uint32_t ranks, host_count, range_count, place_count;
-    uint32_t name_bytes, pattern_count, seat_count, zero;
+    uint32_t name_bytes, pattern_count, seat_count, universe;
 };
 
 #define SHARED_PARTS 6
@@ -411,7 +413,8 @@ int tb_address_book_share(const struct tb_address_book *book, int *descriptor)
                                .place_count = places->count,
                                .name_bytes = places->name_bytes,
                                .pattern_count = patterns,
-                               .seat_count = patterns > 0 ? book->pattern_firsts[patterns] : 0};
+                               .seat_count = patterns > 0 ? book->pattern_firsts[patterns] : 0,
+                               .universe = book->universe};
     size_t at[SHARED_PARTS + 1];
     shared_parts(&head, at);
     const struct {
@@ -461,6 +464,7 @@ int tb_address_book_map(struct tb_address_book *book, int descriptor)
     *book = (struct tb_address_book){.version = head->version,
                                      .job = head->job,
                                      .ranks = head->ranks,
+                                     .universe = head->universe,
                                      .host_count = head->host_count,
                                      .range_count = head->range_count,
                                      .places = {.count = head->place_count,

@@ -22,8 +22,7 @@
 #define TB_HOST_ADDRESS_LIMIT 16u
 #define TB_PLACE_NAME_BYTES   256u /* with the 0 at the end */
 
-/* ---- the address book
-   -------------------------------------------------------------------------------------------- */
+/* ---- the address book -------------------------------------------------------------------------------------------- */
 
 /* Where a host is, as itself or a list of hosts says; empty: not said. */
 struct tb_host_where {
@@ -50,9 +49,9 @@ struct tb_rank_range {
 };
 
 struct tb_address_book {
-    uint32_t version; /* counts from 1; a later one has all of the one before, and more behind it */
-    uint32_t job;     /* number of the job */
-    uint32_t ranks;   /* of the world that the job has begun with */
+    uint32_t version;         /* counts from 1; a later one has all of the one before, and more behind it */
+    uint32_t job;             /* number of the job */
+    uint32_t ranks, universe; /* of the world that the job has begun with; that its hosts have room for */
     uint32_t host_count, range_count;
     struct tb_places places;
     struct tb_host *hosts;
@@ -417,6 +416,7 @@ struct tb_spawn {
     uint32_t model;     /* the program of the job whose environment they get */
     uint32_t app_count; /* 1 to TB_APP_LIMIT */
     struct tb_spawn_app *apps;
+    uint64_t patience; /* ns for all of them to call MPI_Init; 0: without end */
     /* For the new ones, who they belong to; agents and launcher know nothing of what is in it. */
     size_t parent_bytes;
     void *parent;

@@ -17,6 +17,7 @@ int tb_spawn_encode(const struct tb_spawn *spawn, struct tb_writer *w)
         tb_app_put(w, &spawn->apps[i].app);
         tb_put_text(w, spawn->apps[i].hosts);
     }
+    tb_put_u64(w, spawn->patience);
     tb_put_bytes(w, spawn->parent, spawn->parent_bytes);
     return w->error;
 }
@@ -32,7 +33,7 @@ static int take_apps(struct tb_spawn *spawn, struct tb_reader *r, uint32_t count
         struct tb_app *app = &spawn->apps[i].app;
         tb_app_get(r, app);
         spawn->apps[i].hosts = tb_get_text(r);
-        if (r->error == TB_OK && (app->first_rank != next || app->ranks > TB_JOB_RANKS_LIMIT - next))
+        if (r->error == TB_OK && (app->first_rank != next || app->ranks == 0 || app->ranks > TB_JOB_RANKS_LIMIT - next))
             r->error = TB_ERR_PROTOCOL;
         next += app->ranks;
     }
@@ -50,6 +51,7 @@ int tb_spawn_decode(struct tb_spawn *spawn, const void *bytes, size_t length)
         rc = TB_ERR_PROTOCOL;
     if (rc == TB_OK)
         rc = take_apps(spawn, &r, count);
+    spawn->patience = rc == TB_OK ? tb_get_u64(&r) : 0;
     const void *parent = rc == TB_OK ? tb_get_bytes(&r, &spawn->parent_bytes) : NULL;
     if (rc == TB_OK)
         rc = tb_reader_end(&r);

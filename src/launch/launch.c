@@ -336,6 +336,7 @@ static void rank_lost(void *context, uint32_t rank, const char *text)
     struct tb_launch *launch = context;
     tb_job_report_say(&launch->report, "%s; the job goes on without it", text);
     tb_agent_orders_lost(&launch->agents, (struct tb_proc){launch->plan.placement.book.job, rank}, text);
+    tb_spawns_note_lost(&launch->spawns, rank, text);
 }
 
 /* Some are ended for the failure of one of them, and those that are not connected with it go on. */

@@ -325,6 +325,21 @@ static int place_section(struct dealer *dealer, const struct tb_section *section
     return rc == TB_OK ? add_app(dealer->placement, section, first, count) : rc;
 }
 
+/* As many as a job without -n would have on these hosts, and not fewer than this one has. */
+static uint32_t count_universe(const struct tb_placement *placement, const struct tb_options *options)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < placement->book.host_count; i++) {
+        int entry = placement->entries[i];
+        uint32_t ranks = placement->book.hosts[i].rank_count;
+        uint32_t slots = entry < 0               ? count_cpus()
+                         : options->per_host > 0 ? options->per_host
+                                                 : options->hosts.entries[entry].slots;
+        total += ranks == 0 ? 0 : slots > ranks ? slots : ranks;
+    }
+    return total < TB_JOB_RANKS_LIMIT ? (uint32_t)total : TB_JOB_RANKS_LIMIT;
+}
+
 int tb_placement_make(struct tb_placement *placement, struct tb_options *options)
 {
     *placement = (struct tb_placement){0};
@@ -353,6 +368,8 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
     free(seats);
     free(dealer.used);
     free(dealer.in_book);
+    if (rc == TB_OK)
+        placement->book.universe = count_universe(placement, options);
     if (rc != TB_OK)
         tb_placement_close(placement);
     return rc;

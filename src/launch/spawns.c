@@ -17,6 +17,9 @@ enum phase {
 
 struct spawned_world {
     struct tb_list node;
+    struct tb_spawns *spawns;
+    struct tb_timer timer; /* until when all must have joined, if the asker has said so */
+    uint64_t patience;
     enum phase phase;
     uint32_t asker, number; /* who wants it */
     uint32_t first, size;
@@ -51,6 +54,7 @@ static struct spawned_world *world_of(const struct tb_spawns *spawns, uint32_t r
 static void world_free(struct spawned_world *world)
 {
     tb_list_remove(&world->node);
+    tb_timer_clear(&world->timer);
     free(world->early);
     free(world->untold);
     free(world->ranges);
@@ -77,6 +81,7 @@ static void succeed(struct tb_spawns *spawns, struct spawned_world *world)
     tb_writer_open(&w);
     tb_spawn_answer_put(&w, world->first, world->size);
     world->phase = RUNNING;
+    tb_timer_clear(&world->timer);
     int rc = tb_rank_ends_grow(spawns->ends, world->first, world->size);
     for (uint32_t i = 0; i < world->early_count && rc == TB_OK; i++)
         tb_rank_ends_add(spawns->ends, &world->early[i]);
@@ -128,6 +133,15 @@ static void check_over(struct spawned_world *world)
 {
     if (world->ended >= world->size)
         world_free(world);
+}
+
+static void patience_over(struct tb_timer *timer)
+{
+    struct spawned_world *world = TB_CONTAINER(timer, struct spawned_world, timer);
+    fail(world->spawns, world,
+         "%u of the %u new processes have not called MPI_Init within the %.10g s of the info key timeout",
+         world->size - world->joined, world->size, (double)world->patience / 1e9);
+    check_over(world);
 }
 
 /* ---- placing ----------------------------------------------------------------------------------------------------- */
@@ -256,6 +270,9 @@ static void start(struct tb_spawns *spawns, struct spawned_world *world)
 {
     world->phase = STARTING;
     tell_hosts(spawns, world, TB_CONTROL_WORLD_START, world->bytes, world->length);
+    for (uint32_t i = 0; i < spawns->lost_count; i++) /* behind that, on the streams of those who start them */
+        tb_agent_orders_lost(spawns->agents, (struct tb_proc){spawns->book->job, spawns->lost[i].rank},
+                             spawns->lost[i].why);
     free(world->bytes);
     world->bytes = NULL;
 }
@@ -286,6 +303,7 @@ static int make_world(struct tb_spawns *spawns, struct spawned_world *world, con
     if (rc == TB_OK) {
         memcpy(world->bytes, bytes, length);
         world->length = length;
+        world->patience = spawn.patience;
         rc = place(spawns, world, &spawn);
     }
     tb_spawn_close(&spawn);
@@ -305,10 +323,14 @@ static void take_spawn(struct tb_spawns *spawns, struct tb_reader *r)
         return;
     }
     tb_list_append(&spawns->all, &world->node);
+    world->spawns = spawns;
+    tb_timer_init(&world->timer, patience_over);
     world->asker = rank;
     world->number = number;
     int rc = make_world(spawns, world, bytes, length);
     if (rc == TB_OK) {
+        if (world->patience > 0)
+            tb_timer_set(spawns->meetings.loop, &world->timer, world->patience);
         tell_agents(spawns, world);
         return;
     }
@@ -408,7 +430,9 @@ static void explain_end(struct tb_spawns *spawns, struct spawned_world *world, c
 {
     const char *host = spawns->book->hosts[tb_address_book_host_of(spawns->book, ended->rank)].name;
     char how[200], name[160];
-    if (WIFSIGNALED(ended->status)) {
+    if (ended->status < 0) { /* below another one, which knows how */
+        snprintf(how, sizeof how, "ended");
+    } else if (WIFSIGNALED(ended->status)) {
         tb_signal_name(WTERMSIG(ended->status), name, sizeof name);
         snprintf(how, sizeof how, "was ended by %s", name);
     } else {
@@ -441,10 +465,14 @@ bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent,
     if (world == NULL)
         return false;
     bool running = world->phase == RUNNING;
+    if ((ended->flags & TB_ENDED_BELOW) && world->phase == STARTING)
+        explain_end(spawns, world, ended); /* it will not join any more, and who has started it may go on for hours */
     if (ended->flags & (TB_ENDED_DUMPING | TB_ENDED_BELOW))
         return !running;
-    if (!running)
+    if (!running) {
         agent->ended++;
+        tb_bonds_forget_rank(&spawns->ends->bonds, ended->rank);
+    }
     if (world->phase != STARTING || !keep_early(world, ended))
         explain_end(spawns, world, ended);
     world->ended++;
@@ -462,6 +490,50 @@ bool tb_spawns_take_aborted(struct tb_spawns *spawns, const struct tb_agent_abor
     return true;
 }
 
+/* A host of it does not take any more. Nothing was started yet: it goes somewhere else, if that will do, with indices
+ * that nobody has heard of. */
+static void place_again(struct tb_spawns *spawns, struct spawned_world *world)
+{
+    struct tb_spawn spawn;
+    tell_hosts(spawns, world, TB_CONTROL_WORLD_END, NULL, 0);
+    for (uint32_t i = 0; i < world->range_count; i++)
+        spawns->agents->all[world->ranges[i].host].rank_count -= world->ranges[i].count;
+    memset(world->untold, 0, spawns->agents->count * sizeof *world->untold);
+    world->range_count = world->untold_count = 0;
+    int rc = tb_spawn_decode(&spawn, world->bytes, world->length);
+    if (rc == TB_OK) {
+        rc = place(spawns, world, &spawn);
+        tb_spawn_close(&spawn);
+    }
+    if (rc == TB_OK) {
+        tell_agents(spawns, world);
+        return;
+    }
+    answer(spawns, world->asker, world->number, rc, tb_error_story(), NULL);
+    world_free(world);
+}
+
+void tb_spawns_note_lost(struct tb_spawns *spawns, uint32_t rank, const char *why)
+{
+    struct tb_spawns_lost *grown = reallocarray(spawns->lost, spawns->lost_count + 1u, sizeof *grown);
+    char *copy = strdup(why);
+    if (grown != NULL)
+        spawns->lost = grown;
+    if (grown != NULL && copy != NULL)
+        grown[spawns->lost_count++] = (struct tb_spawns_lost){rank, copy};
+    else
+        free(copy);
+}
+
+void tb_spawns_close(struct tb_spawns *spawns)
+{
+    for (uint32_t i = 0; i < spawns->lost_count; i++)
+        free(spawns->lost[i].why);
+    free(spawns->lost);
+    spawns->lost = NULL;
+    spawns->lost_count = 0;
+}
+
 void tb_spawns_lose(struct tb_spawns *spawns, uint32_t host)
 {
     struct spawned_world *world;
@@ -469,6 +541,10 @@ void tb_spawns_lose(struct tb_spawns *spawns, uint32_t host)
         bool concerned = false;
         for (uint32_t i = 0; i < world->range_count; i++)
             concerned = concerned || world->ranges[i].host == host;
+        if (concerned && world->phase == TELLING) {
+            place_again(spawns, world);
+            continue;
+        }
         if (concerned)
             fail(spawns, world, "the part of host %s in the job is over", spawns->book->hosts[host].name);
         note_told(spawns, world, host);

@@ -10,13 +10,21 @@
 #include "launch/meetings.h"
 #include "launch/rank_ends.h"
 
+/* A process that has died while the job goes on. */
+struct tb_spawns_lost {
+    uint32_t rank;
+    char *why;
+};
+
 struct tb_spawns {
     struct tb_address_book *book;
     struct tb_host_agents *agents;
     struct tb_rank_ends *ends;
     struct tb_job_report *report;
     struct tb_meetings meetings;
-    struct tb_list all; /* from asking on until all of its processes have ended */
+    struct tb_list all;          /* from asking on until all of its processes have ended */
+    struct tb_spawns_lost *lost; /* of whom new ones are told */
+    uint32_t lost_count;
 };
 
 /* All of these are the owner's. */
@@ -28,5 +36,8 @@ void tb_spawns_take(struct tb_spawns *spawns, struct tb_host_agent *agent, enum 
 bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent, const struct tb_ended *ended);
 bool tb_spawns_take_aborted(struct tb_spawns *spawns, const struct tb_agent_abort *abort);
 void tb_spawns_lose(struct tb_spawns *spawns, uint32_t host); /* its agent is gone, or starts nothing any more */
+/* A process has died, and the job goes on: worlds that begin later are told. */
+void tb_spawns_note_lost(struct tb_spawns *spawns, uint32_t rank, const char *why);
+void tb_spawns_close(struct tb_spawns *spawns); /* when all worlds have ended */
 
 #endif

@@ -26,6 +26,7 @@ struct world {
     struct tb_control_stream heard[HOSTS]; /* what each agent was told */
     struct tb_control_frame frame;         /* the last of it */
     uint32_t verdicts;
+    uint64_t patience; /* of those who want processes */
 };
 
 static void failed(void *context, enum tb_verdict_weight weight, int code, const char *text)
@@ -65,6 +66,7 @@ static void unmake(struct world *w)
         free(w->report.screens[i].mid_lines);
     }
     tb_host_agents_close(&w->agents);
+    tb_spawns_close(&w->spawns);
     tb_rank_ends_stop(&w->ends);
     tb_rank_ends_close(&w->ends);
     free(w->book.hosts);
@@ -116,7 +118,8 @@ static void want(struct world *w, uint32_t count, const char *hosts)
     struct tb_spawn_app app = {
         .app = {.ranks = count, .argument_count = 1, .arguments = words, .variables = none, .directory = (char *)""},
         .hosts = (char *)hosts};
-    struct tb_spawn spawn = {.app_count = 1, .apps = &app, .parent_bytes = 1, .parent = (char *)"p"};
+    struct tb_spawn spawn = {
+        .app_count = 1, .apps = &app, .parent_bytes = 1, .parent = (char *)"p", .patience = w->patience};
     struct tb_writer f;
     tb_writer_open(&f);
     assert_int_equal(tb_spawn_encode(&spawn, &f), TB_OK);
@@ -263,10 +266,114 @@ static void hosts_that_are_named(void **state)
     w.agents.all[1].idle = true; /* its part is over just now */
     tb_spawns_lose(&w.spawns, 1);
     assert_int_equal(hear(&w, 0), TB_CONTROL_WORLD);
-    assert_non_null(strstr(answered(&w, 0, 9, TB_ERR_PEER, &length), "b.example"));
+    assert_non_null(strstr(answered(&w, 0, 9, TB_ERR_LIMIT, &length), "of b"));
     want(&w, 1, "b");
     answered(&w, 0, 9, TB_ERR_LIMIT, &length);
     assert_int_equal(w.agents.all[1].rank_count, 2);
+    unmake(&w);
+}
+
+/* Nothing was started there, and other hosts will do. */
+static void a_host_whose_part_is_over_before_it_has_begun(void **state)
+{
+    struct world w;
+    size_t length;
+    make(&w);
+    want(&w, 3, "");
+    assert_int_equal(tb_address_book_host_of(&w.book, RANKS + 2), 1);
+    assert_int_equal(hear(&w, 0), TB_CONTROL_WORLD);
+    tell_number(&w, 0, TB_CONTROL_WORLD_TOLD, RANKS);
+    w.agents.all[1].idle = true;
+    tb_spawns_lose(&w.spawns, 1);
+    assert_int_equal(hear(&w, 0), TB_CONTROL_WORLD_END);
+    assert_int_equal(tb_get_u32(&w.frame.fields), RANKS);
+    assert_int_equal(hear(&w, 0), TB_CONTROL_WORLD);
+    for (uint32_t i = RANKS + 3; i < RANKS + 6; i++)
+        assert_int_equal(tb_address_book_host_of(&w.book, i), 0);
+    tell_number(&w, 1, TB_CONTROL_WORLD_TOLD, RANKS); /* of the one that came to nothing */
+    tell_number(&w, 0, TB_CONTROL_WORLD_TOLD, RANKS + 3);
+    assert_int_equal(hear(&w, 0), 0);
+    tell_number(&w, 1, TB_CONTROL_WORLD_TOLD, RANKS + 3);
+    assert_int_equal(hear(&w, 0), TB_CONTROL_WORLD_START);
+    assert_int_equal(tb_get_u32(&w.frame.fields), RANKS + 3);
+    for (uint32_t i = RANKS + 3; i < RANKS + 6; i++)
+        tell_number(&w, 0, TB_CONTROL_JOINED, i);
+    answered(&w, 0, 9, TB_OK, &length);
+    assert_int_equal(w.agents.all[0].rank_count, 5);
+    assert_int_equal(w.agents.all[1].rank_count, 2);
+    for (uint32_t i = RANKS + 3; i < RANKS + 6; i++)
+        end_of(&w, i, 0, false);
+    unmake(&w);
+}
+
+/* What has started it may go on for ever. */
+static void one_that_dies_below_a_shell_fails_all(void **state)
+{
+    const struct tb_ended left = {.rank = RANKS + 1, .pid = 7, .status = -1, .flags = TB_ENDED_BELOW};
+    struct world w;
+    size_t length;
+    make(&w);
+    begin(&w);
+    assert_true(tb_spawns_take_ended(&w.spawns, &w.agents.all[0], &left));
+    assert_non_null(strstr(answered(&w, 0, 9, TB_ERR_PEER, &length), "new process 1 on host a.example (pid 7) ended"));
+    assert_int_equal(hear(&w, 0), TB_CONTROL_WORLD_END);
+    for (uint32_t i = 0; i < 3; i++)
+        end_of(&w, RANKS + i, SIGKILL, true);
+    unmake(&w);
+}
+
+static void those_who_never_join_are_not_waited_for(void **state)
+{
+    struct world w;
+    size_t length;
+    make(&w);
+    w.patience = 2000000000u;
+    begin(&w);
+    tell_number(&w, 0, TB_CONTROL_JOINED, RANKS);
+    virtual_loop_pass(&w.loop, 1999000000);
+    assert_int_equal(hear(&w, 0), 0);
+    virtual_loop_pass(&w.loop, 2000000);
+    assert_non_null(strstr(answered(&w, 0, 9, TB_ERR_PEER, &length), "2 of the 3 new processes have not called"));
+    assert_int_equal(hear(&w, 0), TB_CONTROL_WORLD_END);
+    for (uint32_t i = 0; i < 3; i++)
+        end_of(&w, RANKS + i, SIGKILL, true);
+    unmake(&w);
+}
+
+static void new_ones_hear_of_the_dead(void **state)
+{
+    struct world w;
+    make(&w);
+    tb_spawns_note_lost(&w.spawns, 3, "it was killed");
+    begin(&w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(hear(&w, i), TB_CONTROL_LOST);
+        assert_int_equal(tb_get_u32(&w.frame.fields), w.book.job);
+        assert_int_equal(tb_get_u32(&w.frame.fields), 3);
+        assert_int_equal(hear(&w, i), 0);
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        end_of(&w, RANKS + i, SIGKILL, true);
+    unmake(&w);
+}
+
+/* An agent speaks for its own ranks alone. */
+static void nobody_asks_for_ranks_of_others(void **state)
+{
+    struct world w;
+    struct tb_writer f;
+    make(&w);
+    tb_writer_open(&f);
+    tb_put_u32(&f, 0);
+    tb_put_u32(&f, 1);
+    tb_put_bytes(&f, "", 0);
+    tell(&w, 1, TB_CONTROL_SPAWN, &f);
+    tell(&w, 1, TB_CONTROL_MEET, &f);
+    tell(&w, 1, TB_CONTROL_BOND, &f);
+    assert_int_equal(hear(&w, 0), 0);
+    tell(&w, 0, TB_CONTROL_BOND, &f); /* which makes no sense, but is answered */
+    assert_int_equal(hear(&w, 0), TB_CONTROL_ANSWER);
+    tb_writer_close(&f);
     unmake(&w);
 }
 
@@ -353,6 +460,11 @@ int main(void)
         cmocka_unit_test(one_that_is_done_before_others_were_heard_of),
         cmocka_unit_test(one_that_cannot_be_started),
         cmocka_unit_test(hosts_that_are_named),
+        cmocka_unit_test(a_host_whose_part_is_over_before_it_has_begun),
+        cmocka_unit_test(one_that_dies_below_a_shell_fails_all),
+        cmocka_unit_test(those_who_never_join_are_not_waited_for),
+        cmocka_unit_test(new_ones_hear_of_the_dead),
+        cmocka_unit_test(nobody_asks_for_ranks_of_others),
         cmocka_unit_test(two_meet_at_a_port),
         cmocka_unit_test(nobody_waits_longer_than_wished),
     };

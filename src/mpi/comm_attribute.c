@@ -35,7 +35,7 @@ static int *predefined_value(int keyval)
         facts->last_code = tb_error_last_used();
         return &facts->last_code;
     case MPI_UNIVERSE_SIZE:
-        facts->universe = (int)tb_self.job.book.ranks;
+        facts->universe = (int)(tb_self.job.book.universe > 0 ? tb_self.job.book.universe : tb_self.job.book.ranks);
         return &facts->universe;
     case MPI_APPNUM:
         facts->app = (int)tb_self.job.app;

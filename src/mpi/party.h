@@ -12,6 +12,8 @@ struct tb_party {
     char text[900]; /* cut off if it is longer */
     uint64_t context;
     uint32_t size;
+    uint32_t asked;  /* of new ones: that were asked for; */
+    bool uneven;     /* fewer were started, and not simply the first of them */
     uint32_t *procs; /* allocated */
 };
 

@@ -13,7 +13,8 @@
 #include "mpi/party.h"
 #include "mpi/wish.h"
 
-#define JOIN_MAGIC 0x746a6f69u
+#define JOIN_MAGIC   0x746a6f69u
+#define JOIN_POLL_MS 1 /* between rounds of progress */
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
@@ -134,23 +135,46 @@ struct introduction {
     uint64_t context;
 };
 
-/* Whatever kind of stream it is, and whether or not it waits. */
+/* Whatever kind of stream it is, and whether or not it waits. Others may need this process before theirs comes to the
+ * call, so that it makes progress meanwhile; nobody is waited for longer than for a link that is down. */
 static int move(int fd, void *bytes, size_t length, bool out)
 {
+    uint64_t until = tb_clock_now(&tb_clock_real) + tb_param.link_patience;
     for (size_t done = 0; done < length;) {
+        struct pollfd ready = {.fd = fd, .events = out ? POLLOUT : POLLIN};
+        if (poll(&ready, 1, JOIN_POLL_MS) == 0 && fd >= 0) {
+            tb_engine_progress(tb_self.engine);
+            if (tb_clock_now(&tb_clock_real) > until)
+                return tb_error(TB_ERR_TIMEOUT, "argument 1 (fd): nobody at its other end has called MPI_Comm_join");
+            continue;
+        }
         ssize_t n =
             out ? write(fd, (char *)bytes + done, length - done) : read(fd, (char *)bytes + done, length - done);
-        if (n > 0) {
+        if (n > 0)
             done += (size_t)n;
-        } else if (n < 0 && errno == EAGAIN) {
-            struct pollfd wait = {.fd = fd, .events = out ? POLLOUT : POLLIN};
-            poll(&wait, 1, -1);
-        } else if (n == 0) {
+        else if (n == 0)
             return tb_error(TB_ERR_CLOSED, "argument 1 (fd): the other side has closed it");
-        } else if (errno != EINTR) {
+        else if (errno != EINTR && errno != EAGAIN)
             return tb_error_errno("argument 1 (fd): descriptor %d cannot be %s", fd, out ? "written to" : "read");
-        }
     }
+    return TB_OK;
+}
+
+/* What comes from a socket is believed as far as it cannot harm others: the context must be one that this process can
+ * have made up, and that is not in use here. */
+static int check_introduction(const struct introduction *theirs)
+{
+    const struct tb_proc self = tb_self.job.self;
+    if (theirs->magic != JOIN_MAGIC)
+        return tb_error(TB_ERR_ARGUMENT, "argument 1 (fd): at its other end is no process that calls MPI_Comm_join");
+    if (theirs->job != self.job)
+        return TB_OK;
+    if (theirs->index == self.index)
+        return tb_error(TB_ERR_ARGUMENT, "argument 1 (fd): at its other end is this process itself");
+    if (!tb_address_book_knows(&tb_self.job.book, theirs->index) ||
+        tb_context_leader(theirs->context) != theirs->index || tb_channel_exists(tb_self.engine, theirs->context))
+        return tb_error(TB_ERR_ARGUMENT, "argument 1 (fd): what process %u says at its other end makes no sense",
+                        theirs->index);
     return TB_OK;
 }
 
@@ -168,9 +192,8 @@ int tb_mpi_Comm_join(int fd, MPI_Comm *intercomm)
     int error = move(fd, &mine, sizeof mine, true);
     if (error == TB_OK)
         error = move(fd, &theirs, sizeof theirs, false);
-    if (error == TB_OK && (theirs.magic != JOIN_MAGIC || (theirs.job == self.job && theirs.index == self.index)))
-        error = tb_error(TB_ERR_ARGUMENT, "argument 1 (fd): at its other end is %s",
-                         theirs.magic != JOIN_MAGIC ? "no process that calls MPI_Comm_join" : "this process itself");
+    if (error == TB_OK)
+        error = check_introduction(&theirs);
     if (error < 0 || theirs.job != self.job || theirs.index > self.index)
         theirs.context = error < 0 ? 0 : mine.context;
     if (error < 0 || theirs.context != mine.context || theirs.job != self.job)

@@ -22,7 +22,8 @@ struct wanted {
     char *const *const *argvs; /* NULL: no program has arguments */
     const int *maxprocs;
     const MPI_Info *infos;
-    int first_argument; /* that of the command, for messages */
+    int first_argument;             /* that of the command, for messages */
+    uint32_t started[TB_APP_LIMIT]; /* of each program, so many processes were asked for in the end */
 };
 
 /* ---- what the root wants ----------------------------------------------------------------------------------------- */
@@ -87,6 +88,14 @@ static char **copy_words(const char *command, const char *path, char *const *arg
     return words; /* what is missing is noticed by the caller */
 }
 
+/* The key "timeout", in seconds; 0: there is none. */
+static uint64_t patience_of(const struct tb_info *info)
+{
+    const char *value = info != NULL ? tb_info_value(info, "timeout") : NULL;
+    double seconds = value != NULL ? strtod(value, NULL) : 0;
+    return seconds > 0 && seconds < 1e9 ? (uint64_t)(seconds * 1e9) : 0;
+}
+
 /* One program. A code that is not raised. */
 static int want_app(const struct wanted *w, int i, uint32_t first, struct tb_spawn_app *app)
 {
@@ -137,6 +146,8 @@ static int want_all(const struct wanted *w, uint64_t context, struct tb_spawn *s
     for (int i = 0; i < w->count && code == MPI_SUCCESS; i++) {
         code = want_app(w, i, first, &spawn->apps[i]);
         first += spawn->apps[i].app.ranks;
+        uint64_t patience = w->infos[i] != MPI_INFO_NULL ? patience_of(tb_info_find(w->infos[i])) : 0;
+        spawn->patience = patience > spawn->patience ? patience : spawn->patience;
     }
     spawn->parent = tb_party_pack(context, w->comm, &spawn->parent_bytes);
     if (code == MPI_SUCCESS && spawn->parent == NULL)
@@ -159,10 +170,12 @@ static int take_answer(const struct tb_job_answer *answer, struct tb_party *part
 }
 
 /* Has them started, and waits until all have called MPI_Init. */
-static void start(const struct wanted *w, struct tb_party *party)
+static void start(struct wanted *w, struct tb_party *party)
 {
     struct tb_spawn spawn;
     struct tb_job_answer answer = {0};
+    for (int i = 0; i < w->count; i++)
+        party->asked += w->maxprocs[i] > 0 ? (uint32_t)w->maxprocs[i] : 0;
     party->context = tb_context_take();
     if (party->context == 0) {
         tb_party_fail(party, MPI_ERR_OTHER);
@@ -181,6 +194,9 @@ static void start(const struct wanted *w, struct tb_party *party)
             error = take_answer(&answer, party);
         if (error < 0)
             tb_party_fail(party, MPI_ERR_SPAWN);
+        for (int i = 0; i < w->count; i++)
+            w->started[i] = spawn.apps[i].app.ranks;
+        party->uneven = w->count > 1 && party->size < party->asked;
     }
     free(answer.bytes);
     tb_spawn_close(&spawn);
@@ -188,13 +204,33 @@ static void start(const struct wanted *w, struct tb_party *party)
 
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 
-static void tell_codes(int *codes, const struct wanted *w, bool is_root, uint32_t started, int code)
+/* The code of each process that was asked for, by program, when not all of each were started: `codes` of the root,
+ * which the others get. */
+static void spread_codes(const struct wanted *w, struct tb_comm *comm, uint32_t root, uint32_t asked, int *codes)
 {
-    int total = 0;
-    for (int i = 0; is_root && i < w->count; i++)
-        total += w->maxprocs[i] > 0 ? w->maxprocs[i] : 0;
-    for (int i = 0; codes != MPI_ERRCODES_IGNORE && i < (is_root ? total : (int)started); i++)
-        codes[i] = (uint32_t)i < started ? MPI_SUCCESS : code != MPI_SUCCESS ? code : MPI_ERR_SPAWN;
+    int *all = malloc(asked * sizeof *all), *next = all;
+    if (all == NULL) {
+        tb_comm_refuse(comm, TB_OPERATION_BCAST, TB_ERR_MEMORY);
+        return;
+    }
+    for (int i = 0; comm->rank == root && i < w->count; i++)
+        for (uint32_t k = 0; k < (uint32_t)w->maxprocs[i]; k++)
+            *next++ = k < w->started[i] ? MPI_SUCCESS : MPI_ERR_SPAWN;
+    if (tb_comm_spread(comm, root, all, asked * sizeof *all) == TB_OK && codes != MPI_ERRCODES_IGNORE)
+        memcpy(codes, all, asked * sizeof *all);
+    free(all);
+}
+
+static void tell_codes(const struct wanted *w, struct tb_comm *comm, uint32_t root, const struct tb_party *party,
+                       int code, int *codes)
+{
+    bool well = code == MPI_SUCCESS;
+    if (well && party->uneven) {
+        spread_codes(w, comm, root, party->asked, codes);
+        return;
+    }
+    for (uint32_t i = 0; codes != MPI_ERRCODES_IGNORE && i < party->asked; i++)
+        codes[i] = !well ? tb_error_class(code) : i < party->size ? MPI_SUCCESS : MPI_ERR_SPAWN;
 }
 
 /* All ranks of the communicator; what is wanted matters at the root alone. */
@@ -219,7 +255,7 @@ static int spawn(struct wanted *w, MPI_Comm comm, int root, MPI_Comm *intercomm,
         start(w, &party);
     *intercomm = MPI_COMM_NULL;
     int code = tb_party_meet(w->call, c, (uint32_t)root, &party, intercomm);
-    tell_codes(codes, w, is_root, code == MPI_SUCCESS ? party.size : 0, code);
+    tell_codes(w, c, (uint32_t)root, &party, code, codes);
     return code;
 }
 

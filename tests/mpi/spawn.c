@@ -232,14 +232,26 @@ static void expect_failure(const char *command, MPI_Info info, int count, int cl
     int codes[CHILDREN], seen = 0;
     MPI_Comm inter = MPI_COMM_WORLD;
     int code = MPI_Comm_spawn(command, MPI_ARGV_NULL, count, info, 0, MPI_COMM_WORLD, &inter,
-                              test_rank == 0 ? codes : MPI_ERRCODES_IGNORE);
+                              test_rank < 2 ? codes : MPI_ERRCODES_IGNORE);
     MPI_Error_class(code, &seen);
     CHECK_EQUAL(seen, class);
     CHECK(inter == MPI_COMM_NULL, "there is a communicator");
-    for (int i = 0; test_rank == 0 && i < count; i++) {
+    for (int i = 0; test_rank < 2 && i < count; i++) {
         MPI_Error_class(codes[i], &seen);
         CHECK_EQUAL(seen, class);
     }
+}
+
+/* Programs that do not end, nor call MPI_Init: the whole of it takes as long as was allowed. */
+static void expect_never_joined(MPI_Info info)
+{
+    char *words[] = {(char *)"-f", (char *)"/dev/null", NULL};
+    MPI_Comm inter = MPI_COMM_WORLD;
+    double begun = MPI_Wtime();
+    CHECK_CLASS(MPI_Comm_spawn("tail", words, 2, info, test_size - 1, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE),
+                MPI_ERR_SPAWN);
+    CHECK(inter == MPI_COMM_NULL, "there is a communicator");
+    CHECK(MPI_Wtime() - begun > 0.29, "%g s", MPI_Wtime() - begun);
 }
 
 /* Every rank gets the error, nothing stays, and the job goes on. */
@@ -260,6 +272,9 @@ static void failures(void)
     MPI_Info_delete(info, "host");
     MPI_Info_set(info, "wdir", "/no/such/folder");
     expect_failure(own_name, info, 1, MPI_ERR_SPAWN);
+    MPI_Info_delete(info, "wdir");
+    MPI_Info_set(info, "timeout", "0.3");
+    expect_never_joined(info);
     MPI_Info_free(&info);
     MPI_Comm inter;
     CHECK_CLASS(MPI_Comm_spawn(own_name, NULL, 1, MPI_INFO_NULL, test_size, MPI_COMM_WORLD, &inter, NULL),
@@ -279,10 +294,30 @@ static void soft(void)
     MPI_Comm_spawn(own_name, words, 5, info, 0, MPI_COMM_WORLD, &inter, codes);
     MPI_Comm_remote_size(inter, &size);
     CHECK_EQUAL(size, 3);
-    if (test_rank == 0)
-        CHECK(codes[2] == MPI_SUCCESS && codes[3] != MPI_SUCCESS, "%d %d", codes[2], codes[3]);
+    CHECK(codes[2] == MPI_SUCCESS && codes[3] != MPI_SUCCESS, "%d %d", codes[2], codes[3]);
+    MPI_Comm_disconnect(&inter);
+    /* Each command has its own: three of four, and all of two. */
+    char *commands[] = {own_name, own_name}, **several[] = {words, words};
+    const int counts[] = {4, 2};
+    const MPI_Info infos[] = {info, MPI_INFO_NULL};
+    int each[6] = {-1, -1, -1, -1, -1, -1};
+    static const bool started[] = {true, true, true, false, true, true};
+    MPI_Comm_spawn_multiple(2, commands, several, counts, infos, test_size - 1, MPI_COMM_WORLD, &inter,
+                            test_rank % 2 == 0 ? each : MPI_ERRCODES_IGNORE);
+    MPI_Comm_remote_size(inter, &size);
+    CHECK_EQUAL(size, 5);
+    for (int i = 0; i < 6 && test_rank % 2 == 0; i++)
+        CHECK_EQUAL(each[i] == MPI_SUCCESS, started[i]);
     MPI_Comm_disconnect(&inter);
     MPI_Info_free(&info);
+}
+
+/* There is room for the processes that run, and those who have asked are told no less. */
+static void universe(void)
+{
+    int *value = NULL, flag = 0;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &value, &flag);
+    CHECK(flag && *value >= test_size && *value < 1 << 20, "%d", flag ? *value : -1);
 }
 
 int main(int argc, char **argv)
@@ -303,6 +338,7 @@ int main(int argc, char **argv)
     MPI_Comm_disconnect(&inter);
     several_programs();
     alone();
+    universe();
     if (!test_peer()) {
         soft();
         failures();

@@ -3,6 +3,32 @@
 #include "test.h"
 
 #include <signal.h>
+#include <unistd.h>
+
+/* One of the parents is dead before its children begin, who are told of it. The others cannot spawn with it. */
+static int late(MPI_Comm parent, char *name)
+{
+    char *words[] = {(char *)"late", NULL};
+    int pid = (int)getpid(), value;
+    MPI_Comm inter;
+    if (parent != MPI_COMM_NULL) {
+        MPI_Comm_set_errhandler(parent, MPI_ERRORS_RETURN);
+        CHECK_CLASS(MPI_Recv(&value, 1, MPI_INT, 1, 0, parent, MPI_STATUS_IGNORE), MPI_ERR_PROC_ABORTED);
+    } else if (test_size > 1) {
+        MPI_Bcast(&pid, 1, MPI_INT, 1, MPI_COMM_WORLD);
+        if (test_rank == 1)
+            raise(SIGKILL);
+        for (double until = test_now() + 10; kill(pid, 0) == 0 && test_now() < until;)
+            test_sleep(0.01);
+        test_sleep(0.2); /* this one has not heard of it, but whoever starts children has */
+        MPI_Comm_spawn(name, words, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+    }
+    if (test_failures == 0 && (parent != MPI_COMM_NULL || test_size == 1))
+        printf("those who are left are well\n");
+    if (test_size == 1 && parent == MPI_COMM_NULL)
+        exit(3); /* nobody has died otherwise */
+    return test_end();
+}
 
 int main(int argc, char **argv)
 {
@@ -11,6 +37,8 @@ int main(int argc, char **argv)
     test_begin(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_get_parent(&parent);
+    if (argc > 1)
+        return late(parent, argv[0]);
     if (parent != MPI_COMM_NULL) { /* the sibling of one that dies, in shared memory or not */
         MPI_Barrier(MPI_COMM_WORLD);
         if (test_rank == 1)
