@@ -187,7 +187,7 @@ static void access_ended(struct tb_request *core)
     struct tb_window_rank *r = a->walk.rank;
     struct tb_request *request = a->request;
     int error = core->status.error;
-    r->open--;
+    tb_list_remove(&a->open);
     r->wanted -= a->outstanding;
     tb_type_release(a->walk.origin.type);
     tb_type_release(a->walk.result.type);
@@ -230,7 +230,8 @@ static struct tb_access *access_make(const struct tb_access_walk *k, struct tb_r
     hold(k->origin.type);
     hold(k->result.type);
     hold(k->target.type);
-    r->open++;
+    a->number = w->begun;
+    tb_list_append(&r->open, &a->open);
     tb_window_note(r);
     return a;
 }
@@ -274,7 +275,7 @@ static int access_begin(struct tb_access_walk *k, struct tb_request *request)
         return tb_peer_error(p);
     /* What combines must not overtake what went by frames. */
     bool ordered = k->kind == TB_KIND_ACCUMULATE || k->kind == TB_KIND_COMPARE;
-    bool free_to_go = may_access(r), overtakes = ordered && (r->open > 0 || r->confirmed < r->sent);
+    bool free_to_go = may_access(r), overtakes = ordered && (!tb_list_empty(&r->open) || r->confirmed < r->sent);
     int rc = free_to_go && !overtakes ? tb_access_direct(k) : TB_AGAIN;
     if (rc != TB_AGAIN)
         return rc;
@@ -301,6 +302,7 @@ static void access_start(struct tb_access_walk *k, struct tb_request *request)
 {
     struct tb_window *w = k->rank->window;
     tb_engine_lock(w->engine);
+    w->begun++;
     if (request != NULL) {
         tb_request_begin(request, w->channel->point, TB_REQUEST_ACCESS);
         request->rank = tb_window_number(k->rank);
@@ -498,10 +500,12 @@ void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void
     if (r == NULL)
         return;
     p->engine->waiting.events++;
-    if (a != NULL)
+    if (a != NULL) {
+        r->silent = r->sent; /* more frames of it may be on their way, and nothing will come back for them */
         access_finish(a, TB_ERR_ARGUMENT);
-    else
+    } else {
         rank_fail(r, NULL, TB_ERR_ARGUMENT);
+    }
     if (m->length != TB_REFUSAL_WINDOW)
         return;
     r->confirmed = r->sent; /* there is nobody who would say so */

@@ -154,20 +154,20 @@ static int chunk_across(const struct tb_access_walk *k, uint64_t from, uint64_t 
     return rc;
 }
 
-/* Whether there is a way: nothing is changed before that is known, since what was combined cannot be again. */
+/* Whether there is a way to all of it: nothing is changed before that is known. */
 static int combine_way(const struct tb_access_walk *k)
 {
     const struct tb_window *w = k->rank->window;
-    char look[CHUNK];
     struct tb_spans there;
-    if (w->near->read == NULL || w->near->write == NULL || tb_element_has_gaps(k->element))
+    if (w->near->way == NULL || w->near->read == NULL || w->near->write == NULL || tb_element_has_gaps(k->element))
         return TB_AGAIN;
-    tb_buffer_spans(&k->target, 0, k->element->size, &there);
-    struct tb_spans here = tb_spans_of(look, k->element->size);
-    return w->near->read(w->near_context, tb_window_number(k->rank), &there, &here, k->element->size);
+    tb_buffer_spans(&k->target, 0, k->total, &there);
+    return w->near->way(w->near_context, tb_window_number(k->rank), &there);
 }
 
-static int combine_across(const struct tb_access_walk *k)
+/* What was combined cannot be again. If the way is lost in between (the target may just be attaching other memory), the
+ * rest goes by frames. */
+static int combine_across(struct tb_access_walk *k)
 {
     char in[CHUNK], old[CHUNK];
     int rc = combine_way(k);
@@ -178,14 +178,16 @@ static int combine_across(const struct tb_access_walk *k)
         rc = chunk_across(k, done, n, in, k->answered ? old : NULL);
         if (rc == TB_OK && k->answered)
             tb_part_scatter(&(struct tb_part){&k->result, 0, k->total}, done, n, old);
-        if (rc == TB_AGAIN && done > 0)
-            rc = tb_error(TB_ERR_PEER, "the memory of rank %u can no longer be written", tb_window_number(k->rank));
-        done += n;
+        if (rc == TB_OK)
+            done += n;
+        k->sent = done;
     }
+    if (rc == TB_OK)
+        k->sent = 0;
     return rc;
 }
 
-int tb_access_direct(const struct tb_access_walk *k)
+int tb_access_direct(struct tb_access_walk *k)
 {
     const struct tb_window *w = k->rank->window;
     struct tb_buffer here;

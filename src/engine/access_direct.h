@@ -6,7 +6,8 @@
 
 #include "engine/access_state.h"
 
-/* TB_AGAIN: there is no such way, frames have to carry it. TB_ERR_ARGUMENT: it is not all in the window. */
-int tb_access_direct(const struct tb_access_walk *walk);
+/* TB_AGAIN: there is no such way, frames have to carry it, or what is left of it (`sent`). TB_ERR_ARGUMENT: it is not
+ * all in the window. */
+int tb_access_direct(struct tb_access_walk *walk);
 
 #endif

@@ -111,15 +111,23 @@ bool tb_runs_check(const struct tb_run_work *work, uint64_t data)
     return sum == data;
 }
 
+/* Bytes behind the data of the last item of a run. */
+static uint64_t tail_of(const struct tb_run_work *work)
+{
+    const struct tb_type *element = work->element;
+    return tb_element_has_gaps(element) ? (uint64_t)(element->extent - element->true_extent) : 0;
+}
+
 /* Calls `each` with all pieces until it says false. */
 static bool runs_walk(const struct tb_run_work *work, bool (*each)(void *context, void *at, uint64_t bytes),
                       void *context)
 {
+    uint64_t tail = tail_of(work);
     for (uint32_t i = 0; i < work->count; i++) {
         struct tb_access_run run;
         tb_wire_get_access_run(work->runs + (size_t)i * TB_ACCESS_RUN_BYTES, &run);
         for (uint32_t k = 0; k < run.count; k++)
-            if (!each(context, work->find(work->context, run.at + k * run.stride, run.bytes), run.bytes))
+            if (!each(context, work->find(work->context, run.at + k * run.stride, run.bytes - tail), run.bytes))
                 return false;
     }
     return true;
@@ -166,20 +174,26 @@ void tb_runs_write(const struct tb_run_work *work, const void *from)
 #define ITEMS_AT_ONCE 64u
 #define ITEM_MOST     48u /* bytes of a predefined type with its gaps */
 
-/* Items with gaps are put together here, as they lie in memory, before they are combined. */
+/* Items with gaps are put together here, as they lie in memory, and combined; what is in the gaps there is none of
+ * ours, and that of the last item may be outside of the window. */
 static void gapped_combine(const struct tb_type *element, const struct tb_op *op, const char *from, char *old, char *at,
                            uint64_t count)
 {
-    _Alignas(16) char items[ITEMS_AT_ONCE * ITEM_MOST];
+    _Alignas(16) char items[ITEMS_AT_ONCE * ITEM_MOST], results[ITEMS_AT_ONCE * ITEM_MOST];
+    char packed[ITEMS_AT_ONCE * ITEM_MOST];
     TB_ASSERT(element->extent <= ITEM_MOST);
     while (count > 0) {
         uint64_t n = least(count, ITEMS_AT_ONCE), bytes = n * element->size;
-        const struct tb_buffer there = {at, n, element}, here = {items, n, element};
+        const struct tb_buffer there = {at, n, element}, here = {items, n, element}, result = {results, n, element};
+        tb_part_gather(&(struct tb_part){&there, 0, bytes}, 0, bytes, packed);
         if (old != NULL)
-            tb_part_gather(&(struct tb_part){&there, 0, bytes}, 0, bytes, old);
+            memcpy(old, packed, bytes);
         if (op->code != TB_OP_NO_OP) {
             tb_part_scatter(&(struct tb_part){&here, 0, bytes}, 0, bytes, from);
-            tb_op_apply(op, items, at, n, element);
+            tb_part_scatter(&(struct tb_part){&result, 0, bytes}, 0, bytes, packed);
+            tb_op_apply(op, items, results, n, element);
+            tb_part_gather(&(struct tb_part){&result, 0, bytes}, 0, bytes, packed);
+            tb_part_scatter(&(struct tb_part){&there, 0, bytes}, 0, bytes, packed);
             from += bytes;
         }
         old = old != NULL ? old + bytes : NULL;

@@ -31,6 +31,8 @@ struct tb_access {
     struct tb_request core;
     struct tb_access_walk walk;
     struct tb_request *request; /* of the program; NULL: none */
+    struct tb_list open;        /* of its rank */
+    uint64_t number;            /* of its window */
     uint64_t outstanding;       /* bytes of results that were asked for and have not come */
 };
 

@@ -42,15 +42,36 @@ void tb_host_regions_remove(struct tb_host_regions *table, uint64_t from)
     change_end(table);
 }
 
-/* Others write it, so its count is not believed. */
-static bool find(const struct tb_host_regions *t, uint64_t at, uint64_t length)
+/* How many bytes from there on are in one of them; *found: whether one is there at all. Others write it, so its count
+ * is not believed. */
+static uint64_t bytes_from(const struct tb_host_regions *t, uint64_t at, bool *found)
 {
-    uint64_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
+    uint64_t count = atomic_load_explicit(&t->count, memory_order_relaxed), most = 0;
+    *found = false;
     for (uint64_t i = 0; i < count && i < TB_HOST_REGIONS; i++) {
         uint64_t from = atomic_load_explicit(&t->regions[i].from, memory_order_relaxed);
         uint64_t to = atomic_load_explicit(&t->regions[i].to, memory_order_relaxed);
-        if (at >= from && at <= to && length <= to - at)
-            return true;
+        if (at < from || at > to)
+            continue;
+        *found = true;
+        if (to - at > most)
+            most = to - at;
+    }
+    return most;
+}
+
+/* What was attached in pieces that lie side by side is one. */
+static bool find(const struct tb_host_regions *t, uint64_t at, uint64_t length)
+{
+    bool found;
+    for (uint32_t steps = 0; steps <= TB_HOST_REGIONS; steps++) {
+        uint64_t bytes = bytes_from(t, at, &found);
+        if (length <= bytes)
+            return found;
+        if (bytes == 0)
+            return false;
+        at += bytes;
+        length -= bytes;
     }
     return false;
 }

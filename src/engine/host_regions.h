@@ -21,7 +21,7 @@ struct tb_host_regions {
 /* By the process itself, one thread at a time. One too many is left out. */
 void tb_host_regions_add(struct tb_host_regions *table, uint64_t from, uint64_t to);
 void tb_host_regions_remove(struct tb_host_regions *table, uint64_t from);
-/* Whether all of these bytes are in one of them. */
+/* Whether all of these bytes are in one of them, or in several that lie side by side. */
 bool tb_host_regions_have(const struct tb_host_regions *table, uint64_t at, uint64_t length);
 
 #endif

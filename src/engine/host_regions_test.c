@@ -20,7 +20,9 @@ static void only_what_is_in_one_is_found(void **state)
     assert_true(tb_host_regions_have(&t, 1099, 1));
     assert_true(tb_host_regions_have(&t, 1100, 0));
     assert_false(tb_host_regions_have(&t, 999, 2));
-    assert_false(tb_host_regions_have(&t, 1050, 100)); /* in two of them */
+    assert_true(tb_host_regions_have(&t, 1050, 100)); /* in two of them */
+    assert_true(tb_host_regions_have(&t, 1000, 200));
+    assert_false(tb_host_regions_have(&t, 1000, 201));
     assert_false(tb_host_regions_have(&t, 1199, 2));
     assert_false(tb_host_regions_have(&t, 1050, UINT64_MAX));
     assert_true(tb_host_regions_have(&t, UINT64_MAX - 1, 1));

@@ -46,6 +46,7 @@ struct tb_peer {
     uint32_t short_limit;         /* DATA of messages up to here takes the stream of short ones */
     const void *placing; /* where the transport reads a frame of theirs to, in the buffer of a receive; NULL: nowhere */
     uint64_t placing_for;                     /* the id of that receive */
+    uint64_t placing_bytes;                   /* into a window: how many */
     struct tb_list accesses[TB_STREAM_COUNT]; /* struct tb_access, waiting for room, in order */
     struct tb_list results;                   /* struct tb_access_result, waiting for room */
     uint32_t results_waiting;

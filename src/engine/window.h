@@ -38,6 +38,8 @@ struct tb_window_near {
      */
     int (*write)(void *context, uint32_t rank, struct tb_spans *there, struct tb_spans *from, uint64_t length);
     int (*read)(void *context, uint32_t rank, struct tb_spans *there, struct tb_spans *into, uint64_t length);
+    /* Whether there is a way to all of these pieces, as above: TB_OK, TB_AGAIN, TB_ERR_ARGUMENT. */
+    int (*way)(void *context, uint32_t rank, const struct tb_spans *there);
     /* Whether all of that rank's memory is reached by one of these, without its taking part. */
     bool (*reaches)(void *context, uint32_t rank);
     /* Of a dynamic window: this process has attached memory, or detached it. */
@@ -71,9 +73,6 @@ struct tb_window_config {
     void *base;    /* of this process's memory; NULL if size is 0 or it is dynamic */
     uint64_t size; /* bytes */
     bool dynamic;  /* memory is attached and detached; displacements are addresses */
-    /* Whether others may ask for a lock, or do anything while this process computes; a standby watches then, if some of
-     * them need frames for that. */
-    bool passive;
     /* NULL: everything goes by frames. Frames of others may come at once, and what concerns this process's own rank is
      * used from then on; what leads to other ranks not before this process accesses them. */
     const struct tb_window_near *near;
@@ -81,6 +80,9 @@ struct tb_window_config {
 };
 
 int tb_window_open(struct tb_engine *engine, const struct tb_window_config *config, struct tb_window **window);
+/* Others may ask for a lock, or do anything while this process computes: a standby watches, if some of them need frames
+ * for that. When all have opened it, since `near` may not know before who reaches whom. */
+void tb_window_watch(struct tb_window *window);
 /* After everybody's accesses have ended, and been heard to have: behind a barrier. */
 void tb_window_close(struct tb_window *window);
 

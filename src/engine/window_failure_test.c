@@ -170,6 +170,61 @@ static void nobody_writes_to_what_was_given_back(void **state)
     end_broken();
 }
 
+/* The memory that is detached is the second half of what is being written: both were one while they were attached. */
+static void nobody_writes_to_a_part_that_was_given_back(void **state)
+{
+    dynamic = true;
+    begin_heard();
+    assert_int_equal(tb_window_attach(windows[0], memory[0], 1000), TB_OK);
+    assert_int_equal(tb_window_attach(windows[0], memory[0] + 1000, 1000), TB_OK);
+    assert_int_equal(tb_window_attach(windows[0], memory[0] + 3000, 1000), TB_OK);
+    const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
+    struct tb_endpoint *from = tb_sim_endpoint(&net.sim, 0, 1);
+    struct tb_message m = {.kind = TB_KIND_PUT,
+                           .context = windows[0]->context,
+                           .source_rank = 1,
+                           .offset = (uintptr_t)memory[0] + 900,
+                           .length = 200};
+    assert_ptr_equal(up->place(up->context, from, &m, 200), memory[0] + 900);
+    assert_int_equal(tb_window_detach(windows[0], memory[0] + 3000), TB_OK);
+    assert_int_equal(tb_peer_of(net.engines[0], 1)->error, TB_OK);
+    assert_int_equal(tb_window_detach(windows[0], memory[0] + 1000), TB_OK);
+    assert_int_equal(tb_peer_of(net.engines[0], 1)->error, TB_ERR_PROTOCOL);
+    end_broken();
+    dynamic = false;
+}
+
+/* An access of several frames that is refused at the first has ended; its others are on their way, and a flush asks
+ * whether these have come. */
+static void a_refused_access_has_frames_on_their_way(void **state)
+{
+    enum { COUNT = 8000 };
+    static int64_t ones[COUNT], back[COUNT];
+    const struct tb_buffer origin = {ones, COUNT, int64_type()}, result = {back, COUNT, int64_type()};
+    dynamic = true;
+    begin_heard();
+    assert_int_equal(tb_window_attach(windows[1], memory[1] + 8, BYTES - 8), TB_OK);
+    struct tb_access_target target = target_of(1, (uintptr_t)memory[1], COUNT, int64_type());
+    tb_access_fetch(windows[0], &origin, &result, &target, tb_op_of_code(TB_OP_SUM), NULL);
+    struct tb_window_rank *r = &windows[0]->ranks[1];
+    const struct tb_access *a =
+        TB_CONTAINER(tb_peer_of(net.engines[0], 1)->requests.next, struct tb_access, core.on_peer);
+    const struct tb_message m = {.kind = TB_KIND_REFUSED,
+                                 .context = windows[0]->context,
+                                 .match = a->core.message_id,
+                                 .source_rank = 0,
+                                 .offset = 1,
+                                 .length = TB_REFUSAL_RANGE};
+    assert_true(r->sent > 1 && windows[1]->ranks[0].applied == 0);
+    assert_false(give(&m, NULL, 0));
+    assert_true(tb_list_empty(&r->open));
+    assert_int_equal(r->silent, r->sent);
+    loop_net_settle(&net);
+    assert_int_equal(windows[1]->ranks[0].applied, r->sent);
+    end_broken();
+    dynamic = false;
+}
+
 /* A result that comes twice, once while it is being read into the buffer, ends the connection and not the get. */
 static void results_do_not_come_twice(void **state)
 {
@@ -248,6 +303,8 @@ int main(void)
         cmocka_unit_test(frames_are_checked),
         cmocka_unit_test(a_window_that_is_gone_is_told),
         cmocka_unit_test(nobody_writes_to_what_was_given_back),
+        cmocka_unit_test(nobody_writes_to_a_part_that_was_given_back),
+        cmocka_unit_test(a_refused_access_has_frames_on_their_way),
         cmocka_unit_test(results_do_not_come_twice),
         cmocka_unit_test(nobody_waits_for_who_is_gone),
     };

@@ -415,6 +415,12 @@ static int near_read(void *context, uint32_t rank, struct tb_spans *there, struc
     return copy(context, rank, TB_CROSS_MEMORY_READ, there, into, length);
 }
 
+static int near_way(void *context, uint32_t rank, const struct tb_spans *there)
+{
+    struct member *m;
+    return find_way(context, rank, *there, &m);
+}
+
 static bool near_reaches(void *context, uint32_t rank)
 {
     struct member *m = member_of(context, rank);
@@ -506,6 +512,7 @@ static uint32_t near_unlock(void *context, uint32_t rank, bool exclusive)
 const struct tb_window_near tb_window_host_near = {.map = near_map,
                                                    .write = near_write,
                                                    .read = near_read,
+                                                   .way = near_way,
                                                    .reaches = near_reaches,
                                                    .attach = near_attach,
                                                    .detach = near_detach,

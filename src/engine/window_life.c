@@ -6,13 +6,37 @@
 
 /* ---- memory of dynamic windows ----------------------------------------------------------------------------------- */
 
+/* No bytes are nowhere, but may be detached again. */
+static int attach_nothing(struct tb_window *w, uint64_t at)
+{
+    tb_engine_lock(w->engine);
+    uint64_t *empty = realloc(w->empty, (w->empty_count + 1) * sizeof *empty);
+    if (empty != NULL) {
+        w->empty = empty;
+        empty[w->empty_count++] = at;
+    }
+    tb_engine_unlock(w->engine);
+    return empty != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory to remember what is attached");
+}
+
+static bool detach_nothing(struct tb_window *w, uint64_t at)
+{
+    uint32_t i = 0;
+    while (i < w->empty_count && w->empty[i] != at)
+        i++;
+    if (i == w->empty_count)
+        return false;
+    w->empty[i] = w->empty[--w->empty_count];
+    return true;
+}
+
 int tb_window_attach(struct tb_window *window, void *base, uint64_t size)
 {
     struct tb_window *w = window;
     uint64_t from = (uintptr_t)base;
     int error = TB_OK;
     if (size == 0)
-        return TB_OK;
+        return attach_nothing(w, from);
     tb_engine_lock(w->engine);
     uint32_t n = tb_window_regions_up_to(w, from);
     if (size > UINT64_MAX - from)
@@ -48,7 +72,7 @@ static bool give_up_writers(struct tb_window *w, uint64_t from, uint64_t to)
     for (uint32_t rank = 0; rank < w->channel->size; rank++) {
         struct tb_peer *p = w->ranks[rank].peer;
         uint64_t at = p != NULL ? (uintptr_t)p->placing : 0;
-        if (at == 0 || at < from || at >= to)
+        if (at == 0 || p->placing_for != 0 || at >= to || at + p->placing_bytes <= from)
             continue;
         tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u writes to memory that is no longer that of a window",
                                   p->proc.index));
@@ -70,6 +94,8 @@ int tb_window_detach(struct tb_window *window, const void *base)
         written = give_up_writers(w, w->regions[n - 1].from, w->regions[n - 1].to);
         memmove(&w->regions[n - 1], &w->regions[n], (w->region_count - n) * sizeof *w->regions);
         w->region_count--;
+    } else {
+        found = detach_nothing(w, (uintptr_t)base);
     }
     tb_engine_unlock(w->engine);
     if (written)
@@ -138,8 +164,9 @@ static enum tb_standby_scope scope_for(const struct tb_window *w, uint32_t rank)
 }
 
 /* Without a standby everything works, but only while this process is in a call. */
-static void window_watch(struct tb_window *w)
+void tb_window_watch(struct tb_window *window)
 {
+    struct tb_window *w = window;
     unsigned wanted = 0;
     for (uint32_t rank = 0; rank < w->channel->size; rank++)
         wanted |= 1u << scope_for(w, rank);
@@ -186,6 +213,7 @@ int tb_window_open(struct tb_engine *engine, const struct tb_window_config *conf
         r->window = w;
         tb_list_init(&r->busy);
         tb_list_init(&r->held);
+        tb_list_init(&r->open);
         tb_lock_seat_open(&r->seat);
     }
     tb_engine_lock(engine);
@@ -201,8 +229,6 @@ int tb_window_open(struct tb_engine *engine, const struct tb_window_config *conf
         free(w);
         return error;
     }
-    if (config->passive)
-        window_watch(w);
     *window = w;
     return TB_OK;
 }
@@ -225,5 +251,6 @@ void tb_window_close(struct tb_window *window)
     if (written)
         tb_engine_progress(e);
     free(w->regions);
+    free(w->empty);
     free(w);
 }

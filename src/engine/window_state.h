@@ -17,8 +17,9 @@ struct tb_window_rank {
 
     /* As a target of this process. */
     uint64_t sent, asked, confirmed; /* frames: that have left, that a FLUSH asked about, that were applied */
+    uint64_t asked_for, flushed;     /* accesses up to this number had left when it asked; up to this one have ended */
     uint64_t silent;                 /* as `sent` was after the last frame that nothing comes back for */
-    uint64_t open;                   /* accesses that have not ended here */
+    struct tb_list open;             /* struct tb_access: those that have not ended here, as they began */
     uint64_t wanted;                 /* bytes that were asked for and have not come */
     struct tb_list held;             /* accesses that wait for the lock */
     uint32_t posts;                  /* POSTs of it that no start has used */
@@ -59,7 +60,10 @@ struct tb_window {
     void *near_context;
     struct tb_window_region *regions; /* ascending */
     uint32_t region_count, region_room;
+    uint64_t *empty; /* where no bytes are attached */
+    uint32_t empty_count;
     struct tb_lock_queue lock; /* of this process's memory */
+    uint64_t begun;            /* accesses, whose number this is */
     struct tb_list busy;       /* ranks that there may be something to wait for, as targets */
     struct tb_window_rank ranks[];
 };

@@ -10,29 +10,38 @@ static bool rank_is_gone(const struct tb_window_rank *r)
     return r->peer != NULL && r->peer->error != TB_OK;
 }
 
-/* All accesses to it have ended here. Those with a process that is gone are ended in the next round of progress. */
-static bool rank_is_done_here(const struct tb_window_rank *r)
+/* Up to which number all accesses to it have ended here. Those with a process that is gone are ended in the next round
+ * of progress. */
+static uint64_t rank_ended(const struct tb_window_rank *r)
 {
-    return r->open == 0;
+    if (tb_list_empty(&r->open))
+        return r->window->begun;
+    return TB_CONTAINER(r->open.next, const struct tb_access, open)->number - 1;
 }
 
 /* What has come back was applied: if nothing else was sent, nobody need be asked. */
 static void rank_learn(struct tb_window_rank *r)
 {
-    if (r->open == 0 && r->silent <= r->confirmed)
+    if (tb_list_empty(&r->open) && r->silent <= r->confirmed)
         r->confirmed = r->sent;
 }
 
-/* They have ended there; asks for that, if it has not been done yet. */
-static bool rank_is_done(struct tb_window_rank *r)
+/* Accesses up to a number have ended there; asks for that, if it has not been done yet. Other threads may go on with
+ * accesses that are not waited for, so one question follows the other until it was asked after these had left. */
+static bool rank_is_done(struct tb_window_rank *r, uint64_t number)
 {
-    if (r->open > 0)
+    uint64_t ended = rank_ended(r);
+    if (ended < number)
         return false;
     rank_learn(r);
     if (rank_is_gone(r) || r->confirmed >= r->sent)
         return true;
-    if (r->asked < r->sent) {
+    if (r->confirmed >= r->asked) {
+        r->flushed = r->asked_for;
+        if (r->flushed >= number)
+            return true;
         r->asked = r->sent;
+        r->asked_for = ended;
         tb_window_tell(r, TB_KIND_FLUSH, 0, r->sent);
     }
     return rank_is_gone(r);
@@ -53,7 +62,7 @@ static int rank_take_error(struct tb_window_rank *r)
         error = TB_ERR_PEER;
     }
     r->error = TB_OK;
-    if (r->confirmed >= r->sent && r->open == 0)
+    if (r->confirmed >= r->sent && tb_list_empty(&r->open))
         tb_list_remove(&r->busy);
     return error;
 }
@@ -90,20 +99,27 @@ static void wait_until(struct tb_window *w, bool (*ready)(void *context), void *
 struct flushing {
     struct tb_window *window;
     uint32_t rank;
-    bool there;
+    bool there, begun;
+    uint64_t number; /* of the last access before it began */
 };
+
+static bool flush_ready_of(const struct flushing *f, struct tb_window_rank *r)
+{
+    return f->there ? rank_is_done(r, f->number) : rank_ended(r) >= f->number;
+}
 
 static bool flush_ready(void *context)
 {
-    const struct flushing *f = context;
+    struct flushing *f = context;
     bool ready = true;
-    if (f->rank != TB_ANY_RANK) {
-        struct tb_window_rank *r = &f->window->ranks[f->rank];
-        return f->there ? rank_is_done(r) : rank_is_done_here(r);
-    }
+    if (!f->begun)
+        f->number = f->window->begun;
+    f->begun = true;
+    if (f->rank != TB_ANY_RANK)
+        return flush_ready_of(f, &f->window->ranks[f->rank]);
     struct tb_window_rank *r;
     TB_LIST_EACH (r, &f->window->busy, struct tb_window_rank, busy) /* all are asked at the same time */
-        ready &= f->there ? rank_is_done(r) : rank_is_done_here(r);
+        ready &= flush_ready_of(f, r);
     return ready;
 }
 
@@ -221,9 +237,10 @@ int tb_window_lock_all(struct tb_window *window, const char *call)
         if (here)
             error = rank_lock(r, TB_LOCK_SHARED, call);
     }
-    if (error == TB_OK)
-        w->locked_all = true;
-    else
+    tb_engine_lock(w->engine);
+    w->locked_all = error == TB_OK;
+    tb_engine_unlock(w->engine);
+    if (error != TB_OK)
         tb_window_unlock_all(w, call); /* those that it has */
     return error;
 }
@@ -232,10 +249,11 @@ int tb_window_lock_all(struct tb_window *window, const char *call)
 static bool unlock_ready(void *context)
 {
     struct tb_window_rank *r = context;
-    if (r->open > 0 || (r->locking != TB_LOCK_NONE && !rank_is_gone(r)))
+    uint64_t all = r->window->begun;
+    if (!tb_list_empty(&r->open) || (r->locking != TB_LOCK_NONE && !rank_is_gone(r)))
         return false;
     if (r->locked != TB_LOCK_NONE && r->near) {
-        if (!rank_is_done(r)) /* some accesses may have gone by frames */
+        if (!rank_is_done(r, all)) /* some accesses may have gone by frames */
             return false;
         tb_window_give_way(r, r->locked == TB_LOCK_EXCLUSIVE);
         r->near = false;
@@ -245,9 +263,10 @@ static bool unlock_ready(void *context)
         tb_window_hold(r, TB_LOCK_NONE);
         rank_learn(r);
         r->asked = r->sent;
+        r->asked_for = all;
         tb_window_tell(r, TB_KIND_UNLOCK, 0, r->sent);
     }
-    return rank_is_done(r); /* also of what an epoch of another kind has left unasked */
+    return rank_is_done(r, all); /* also of what an epoch of another kind has left unasked */
 }
 
 int tb_window_unlock(struct tb_window *window, uint32_t rank, const char *call)
@@ -354,7 +373,7 @@ static bool complete_ready(void *context)
 {
     const struct access_group *g = context;
     for (uint32_t i = 0; i < g->count; i++)
-        if (!rank_is_done_here(&g->window->ranks[g->ranks[i]]))
+        if (!tb_list_empty(&g->window->ranks[g->ranks[i]].open))
             return false;
     return true;
 }

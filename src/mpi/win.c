@@ -15,11 +15,16 @@ int tb_win_raise_code(struct tb_win *win, int code)
 }
 
 /* What a target has refused is outside of its memory: the engine knows no other argument to refuse. */
-int tb_win_raise_below(struct tb_win *win, int error, const char *call)
+int tb_win_code_below(int error, const char *call)
 {
     if (error != TB_ERR_ARGUMENT)
-        return tb_win_raise_code(win, tb_error_code_below(error, call));
-    return tb_win_raise_code(win, tb_error_code(MPI_ERR_RMA_RANGE, call, "%s", tb_error_story()));
+        return tb_error_code_below(error, call);
+    return tb_error_code(MPI_ERR_RMA_RANGE, call, "%s", tb_error_story());
+}
+
+int tb_win_raise_below(struct tb_win *win, int error, const char *call)
+{
+    return tb_win_raise_code(win, tb_win_code_below(error, call));
 }
 
 int tb_win_raise(struct tb_win *win, int class, const char *call, const char *format, ...)

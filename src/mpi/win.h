@@ -5,6 +5,8 @@
 #ifndef TB_MPI_WIN_H
 #define TB_MPI_WIN_H
 
+#include <stdatomic.h>
+
 #include "mpi/comm.h"
 
 /* What a program says of its use of a window (win_hint.c). */
@@ -29,18 +31,18 @@ struct tb_win_part {
     uint64_t unit; /* bytes of a displacement */
 };
 
-/* In which epochs this rank is (win_check.h). */
+/* In which epochs this rank is (win_check.h). Threads may access and lock ranks at the same time. */
 struct tb_win_epochs {
-    bool fenced;     /* since a fence its ranks may be accessed, */
-    bool used;       /* and one was */
-    bool posted;     /* the ranks of a group may access this one's memory */
-    bool started;    /* this rank may access that of a group: */
-    bool locked_all; /* or of all, and */
-    bool unchecked;  /* without asking for their locks */
-    uint32_t locked; /* or of so many, one by one */
+    _Atomic bool fenced;     /* since a fence its ranks may be accessed, */
+    _Atomic bool used;       /* and one was */
+    bool posted;             /* the ranks of a group may access this one's memory */
+    bool started;            /* this rank may access that of a group: */
+    bool locked_all;         /* or of all, and */
+    bool unchecked;          /* without asking for their locks */
+    _Atomic uint32_t locked; /* or of so many, one by one */
     uint32_t group_size;
-    uint32_t *group; /* those that were started, or NULL */
-    uint8_t *ranks;  /* bits TB_EPOCH_ of each rank; NULL: none was ever needed */
+    uint32_t *group;        /* those that were started, or NULL */
+    _Atomic uint8_t *ranks; /* bits TB_EPOCH_ of each rank */
 };
 
 struct tb_win {
@@ -79,8 +81,10 @@ int tb_win_raise_argument(struct tb_win *win, int class, const char *call, int p
                           const char *format, ...) __attribute__((format(printf, 6, 7), cold));
 int tb_win_raise_null(struct tb_win *win, const char *call, int position, const char *name)
     __attribute__((cold)); /* a pointer for a result is NULL */
-/* The same with a code that was made before, and for an error of the engine, whose story is in tb_error. */
+/* The same with a code that was made before, and for an error of the engine, whose story is in tb_error; the code for
+ * such a one. */
 int tb_win_raise_code(struct tb_win *win, int code) __attribute__((cold));
+int tb_win_code_below(int error, const char *call) __attribute__((cold));
 int tb_win_raise_below(struct tb_win *win, int error, const char *call) __attribute__((cold));
 /* The handle of a window, argument `position`, is not one: says why. Also when MPI is not active. */
 int tb_raise_win(const char *call, int position, const char *name, MPI_Win handle) __attribute__((cold));

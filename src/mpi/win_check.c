@@ -183,7 +183,8 @@ int tb_win_check_epoch(struct tb_win *w, const char *call, int rank, bool passiv
 {
     struct tb_win_epochs *e = &w->epochs;
     unsigned wanted = passive ? TB_EPOCH_LOCKED : TB_EPOCH_LOCKED | TB_EPOCH_STARTED;
-    if (__builtin_expect(e->locked_all || (e->ranks != NULL && (e->ranks[rank] & wanted) != 0), 1))
+    if (__builtin_expect(e->locked_all || (atomic_load_explicit(&e->ranks[rank], memory_order_relaxed) & wanted) != 0,
+                         1))
         return MPI_SUCCESS;
     if (e->fenced && !passive && !e->started && e->locked == 0) {
         e->used = true;
@@ -220,18 +221,8 @@ int tb_win_check_no_exposure(struct tb_win *w, const char *call)
                         "MPI_Win_post was called; call MPI_Win_wait, or MPI_Win_test until it is true, first");
 }
 
-int tb_win_epochs_prepare(struct tb_win *w, const char *call)
-{
-    struct tb_win_epochs *e = &w->epochs;
-    if (e->ranks == NULL)
-        e->ranks = calloc(w->comm->size, sizeof *e->ranks);
-    if (e->ranks == NULL)
-        return tb_win_raise(w, MPI_ERR_NO_MEM, call, "no memory for epochs of %u ranks", w->comm->size);
-    return MPI_SUCCESS;
-}
-
 void tb_win_epochs_close(struct tb_win_epochs *epochs)
 {
-    free(epochs->ranks);
+    free((void *)epochs->ranks);
     free(epochs->group);
 }

@@ -1,8 +1,8 @@
 /* Checks of calls on windows: their arguments, and the epochs in which they may come. An access needs an epoch that
  * covers its target: one between two fences, one that was started for a group, or a lock. What a program may not do is
  * told before anything is done; each function raises the error, with the window's error handler, and returns the code.
- * A window is used by one thread at a time where the standard says so; threads that access it at the same time only
- * read its epochs. */
+ * A window is used by one thread at a time where the standard says so; threads that access it, or lock different ranks
+ * of it, may do so at the same time. */
 #ifndef TB_MPI_WIN_CHECK_H
 #define TB_MPI_WIN_CHECK_H
 
@@ -47,8 +47,6 @@ int tb_win_check_epoch(struct tb_win *w, const char *call, int rank, bool passiv
 /* None that would be in the way of another one. Fences after which nothing was accessed count for nothing. */
 int tb_win_check_no_access(struct tb_win *w, const char *call);
 int tb_win_check_no_exposure(struct tb_win *w, const char *call);
-/* Room for what is noted of each rank. */
-int tb_win_epochs_prepare(struct tb_win *w, const char *call);
 void tb_win_epochs_close(struct tb_win_epochs *epochs);
 
 #endif

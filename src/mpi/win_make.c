@@ -131,8 +131,9 @@ static int prepare(const struct making *m, const struct tb_info *info, struct tb
     if (info != NULL)
         tb_win_hints_take(&w->hints, info, true);
     w->parts = malloc(parent->size * sizeof *w->parts);
+    w->epochs.ranks = calloc(parent->size, sizeof *w->epochs.ranks);
     *offers = calloc(parent->size, sizeof **offers);
-    if (w->parts == NULL || *offers == NULL)
+    if (w->parts == NULL || w->epochs.ranks == NULL || *offers == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for a window of %u ranks", parent->size);
     struct tb_window_offer *mine = &(*offers)[parent->rank];
     *mine = (struct tb_window_offer){.base = (uintptr_t)m->base, .size = (uint64_t)m->size, .unit = (uint64_t)m->unit};
@@ -167,7 +168,6 @@ static int enter(struct tb_win *w, const struct tb_window_offer *offers)
         .base = w->base,
         .size = (uint64_t)w->size,
         .dynamic = w->flavor == MPI_WIN_FLAVOR_DYNAMIC,
-        .passive = !w->hints.no_locks && w->hints.standby,
         .near = &tb_window_host_near,
         .near_context = w->host,
     };
@@ -186,6 +186,8 @@ static int complete(struct tb_win *w, struct tb_window_offer *offers)
     if (error < 0)
         return error;
     tb_window_host_settle(w->host);
+    if (!w->hints.no_locks && w->hints.standby)
+        tb_window_watch(w->window);
     return TB_OK;
 }
 
@@ -407,7 +409,8 @@ int tb_mpi_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, MPI_Aint *dis
 
 /* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
-/* Nobody returns before all have called: nothing is under way to anybody then. */
+/* Nobody returns before all have called: nothing is under way to anybody then. What targets have refused since the last
+ * synchronisation that has told so is told here. */
 int tb_mpi_Win_free(MPI_Win *win)
 {
     static const char call[] = "MPI_Win_free";
@@ -427,14 +430,19 @@ int tb_mpi_Win_free(MPI_Win *win)
     if (code != MPI_SUCCESS)
         return tb_win_raise_code(w, code);
     const struct tb_buffer nothing = {.type = &tb_type_byte};
+    int refused = tb_window_flush(w->window, TB_ANY_RANK, call);
+    if (refused != TB_OK)
+        code = tb_win_code_below(refused, call);
     bool bonded = w->comm->bonded;
     if (bonded) {
         tb_comm_unbond(w->comm, false);
         tb_bonds_settle(call);
     }
     int error = w->comm->size == 1 ? TB_OK : tb_comm_run(w->comm, TB_OPERATION_BARRIER, 0, &nothing, call);
-    if (error < 0 && !bonded) /* else it does not matter any more whether somebody has ended after it had come here */
-        code = tb_win_raise_below(w, error, call);
+    if (error < 0 && !bonded && code == MPI_SUCCESS) /* else it does not matter who has ended after having come here */
+        code = tb_win_code_below(error, call);
+    if (code != MPI_SUCCESS)
+        code = tb_win_raise_code(w, code);
     win_destroy(w);
     *win = MPI_WIN_NULL;
     return code;

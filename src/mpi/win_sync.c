@@ -2,7 +2,6 @@
  * others are told, is the engine's business (engine/window.h); here it is noted in which epochs this rank is.
  *
  * Assertions are accepted and hardly used: MPI_MODE_NOCHECK of a lock spares the question, of the others nothing. */
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "mpi/binding_decls.h"
@@ -47,9 +46,7 @@ int tb_mpi_Win_fence(int assert, MPI_Win win)
     const struct tb_buffer nothing = {.type = &tb_type_byte};
     int error = tb_window_flush(w->window, TB_ANY_RANK, call);
     if (error != TB_OK) /* the others get their fence all the same */
-        code = tb_error_code_below(error, call);
-    if (error == TB_ERR_ARGUMENT)
-        code = tb_error_code(MPI_ERR_RMA_RANGE, call, "%s", tb_error_story());
+        code = tb_win_code_below(error, call);
     int joined = w->comm->size == 1 ? TB_OK : tb_comm_run(w->comm, TB_OPERATION_BARRIER, 0, &nothing, call);
     e->fenced = (assert &MPI_MODE_NOSUCCEED) == 0;
     if (code != MPI_SUCCESS)
@@ -136,8 +133,6 @@ int tb_mpi_Win_start(MPI_Group group, int assert, MPI_Win win)
     code = tb_win_check_assert(w, call, 2, assert, MPI_MODE_NOCHECK);
     if (code == MPI_SUCCESS)
         code = tb_win_check_no_access(w, call);
-    if (code == MPI_SUCCESS)
-        code = tb_win_epochs_prepare(w, call);
     if (code != MPI_SUCCESS)
         return code;
     uint32_t *ranks = ranks_of(w, call, group, &count, &code);
@@ -238,8 +233,6 @@ int tb_mpi_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
         code = check_locks(w, call);
     if (code == MPI_SUCCESS && (e->locked == 0 || e->locked_all))
         code = tb_win_check_no_access(w, call);
-    if (code == MPI_SUCCESS)
-        code = tb_win_epochs_prepare(w, call);
     if (code != MPI_SUCCESS)
         return code;
     if (e->ranks[rank] & TB_EPOCH_LOCKED)
@@ -269,7 +262,7 @@ int tb_mpi_Win_unlock(int rank, MPI_Win win)
     code = tb_win_check_rank(w, call, 1, "rank", rank);
     if (code != MPI_SUCCESS)
         return code;
-    if (e->ranks == NULL || (e->ranks[rank] & TB_EPOCH_LOCKED) == 0)
+    if ((e->ranks[rank] & TB_EPOCH_LOCKED) == 0)
         return tb_win_raise(w, MPI_ERR_RMA_SYNC, call, "rank %d is not locked by MPI_Win_lock", rank);
     int error = e->ranks[rank] & TB_EPOCH_UNCHECKED ? tb_window_flush(w->window, (uint32_t)rank, call)
                                                     : tb_window_unlock(w->window, (uint32_t)rank, call);

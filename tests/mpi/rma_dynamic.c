@@ -54,6 +54,85 @@ static void pieces(void)
     }
 }
 
+/* Memory that was attached in pieces side by side is one for whoever accesses it, and so is what a type touches of many
+ * pieces, of which those on the same host know only some. */
+static void side_by_side(void)
+{
+    enum { WORDS = 3000, HALF = WORDS / 2, STEPS = 80 };
+    int32_t *memory = test_memory(4 * WORDS), *ones = test_memory(4 * WORDS), *parts = test_memory(4 * 2 * STEPS);
+    MPI_Aint places[2], theirs[2];
+    MPI_Datatype every_other;
+    MPI_Type_vector(STEPS, 1, 2, MPI_INT32_T, &every_other);
+    MPI_Type_commit(&every_other);
+    for (int i = 0; i < WORDS; i++)
+        memory[i] = ones[i] = i;
+    memset(parts, 0, 4 * 2 * STEPS);
+    MPI_Win_attach(win, memory + HALF, 4 * (WORDS - HALF));
+    MPI_Win_attach(win, memory, 4 * HALF);
+    for (int i = 0; i < STEPS; i++)
+        MPI_Win_attach(win, parts + 2 * i, 4);
+    places[0] = address(memory);
+    places[1] = address(parts);
+    MPI_Sendrecv(places, 2, MPI_AINT, test_previous(), 0, theirs, 2, MPI_AINT, test_next(), 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Win_fence(0, win);
+    CHECK_EQUAL(MPI_Accumulate(ones, WORDS, MPI_INT32_T, test_next(), theirs[0], WORDS, MPI_INT32_T, MPI_SUM, win), 0);
+    CHECK_EQUAL(MPI_Accumulate(ones, STEPS, MPI_INT32_T, test_next(), theirs[1], 1, every_other, MPI_SUM, win), 0);
+    CHECK_EQUAL(MPI_Win_fence(0, win), MPI_SUCCESS);
+    for (int i = 0; i < WORDS; i++)
+        if (!CHECK_EQUAL(memory[i], 2 * i))
+            break;
+    for (int i = 0; i < STEPS; i++)
+        CHECK(parts[2 * i] == i && parts[2 * i + 1] == 0, "%d: %d, %d", i, parts[2 * i], parts[2 * i + 1]);
+    MPI_Win_detach(win, memory);
+    MPI_Win_detach(win, memory + HALF);
+    for (int i = 0; i < STEPS; i++)
+        MPI_Win_detach(win, parts + 2 * i);
+    MPI_Type_free(&every_other);
+    free(memory);
+    free(ones);
+    free(parts);
+}
+
+/* The gap behind the last item of a type of pairs need not be in the window, and nobody touches it. */
+static void at_the_edge(void)
+{
+    struct pair {
+        double value;
+        int32_t index;
+    };
+    enum { ITEMS = 3, BYTES = (ITEMS - 1) * sizeof(struct pair) + 12 };
+    char *memory = test_memory(BYTES);
+    struct pair pairs[ITEMS], seen[ITEMS];
+    MPI_Aint place = address(memory), theirs;
+    memset(pairs, 0x5a, sizeof pairs);
+    memset(memory, 0, BYTES);
+    memset(memory + 12, 7, 4); /* between two items */
+    for (int i = 0; i < ITEMS; i++) {
+        pairs[i].value = 1 + i;
+        pairs[i].index = test_rank + i;
+    }
+    MPI_Win_attach(win, memory, BYTES);
+    MPI_Sendrecv(&place, 1, MPI_AINT, test_previous(), 0, &theirs, 1, MPI_AINT, test_next(), 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    MPI_Win_fence(0, win);
+    MPI_Get_accumulate(pairs, ITEMS, MPI_DOUBLE_INT, seen, ITEMS, MPI_DOUBLE_INT, test_next(), theirs, ITEMS,
+                       MPI_DOUBLE_INT, MPI_MAXLOC, win);
+    CHECK_EQUAL(MPI_Win_fence(MPI_MODE_NOSUCCEED, win), MPI_SUCCESS);
+    for (int i = 0; i < ITEMS; i++) {
+        double value;
+        int32_t index;
+        memcpy(&value, memory + 16 * i, 8);
+        memcpy(&index, memory + 16 * i + 8, 4);
+        CHECK(value == 1 + i && index == test_previous() + i, "%g at %d", value, index);
+        CHECK(seen[i].value == 0 && seen[i].index == 0, "%g at %d", seen[i].value, seen[i].index);
+    }
+    CHECK(memcmp(memory + 12, (char[4]){7, 7, 7, 7}, 4) == 0, "a gap was written");
+    CHECK(test_untouched(memory + BYTES, TEST_GUARD), "bytes behind the window were written");
+    MPI_Win_detach(win, memory);
+    free(memory);
+}
+
 /* The same memory again and again, longer each time; one piece stays. */
 static void again(void)
 {
@@ -255,6 +334,10 @@ int main(int argc, char **argv)
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
     pieces();
+    if (!test_peer()) { /* who do not take memory side by side for one, nor leave gaps alone */
+        side_by_side();
+        at_the_edge();
+    }
     again();
     scattered();
     list();

@@ -97,6 +97,35 @@ static void nothing_there(void)
     MPI_Win_free(&win);
 }
 
+/* What a target has refused in the last epoch is told, at the latest when the window is freed. */
+static void refused_at_last(void)
+{
+    MPI_Win win;
+    MPI_Group all, next, previous;
+    int64_t cell = -1;
+    MPI_Aint place, theirs;
+    int to = test_next(), from = test_previous();
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Get_address(&cell, &place);
+    MPI_Sendrecv(&place, 1, MPI_AINT, from, 0, &theirs, 1, MPI_AINT, to, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Win_get_group(win, &all);
+    MPI_Group_incl(all, 1, &to, &next);
+    MPI_Group_incl(all, 1, &from, &previous);
+    MPI_Win_post(previous, 0, win);
+    MPI_Win_start(next, 0, win);
+    MPI_Put(&value, 1, MPI_INT64_T, to, theirs, 1, MPI_INT64_T, win);
+    int code = MPI_Win_complete(win);
+    CHECK_EQUAL(MPI_Win_wait(win), MPI_SUCCESS);
+    int freed = MPI_Win_free(&win);
+    CHECK_CLASS(code != MPI_SUCCESS ? code : freed, MPI_ERR_RMA_RANGE);
+    CHECK(win == MPI_WIN_NULL, "the window is still there");
+    CHECK_EQUAL(cell, -1);
+    MPI_Group_free(&all);
+    MPI_Group_free(&next);
+    MPI_Group_free(&previous);
+}
+
 /* ---- epochs ------------------------------------------------------------------------------------------------------ */
 
 /* None is open. */
@@ -291,5 +320,6 @@ int main(int argc, char **argv)
         rma_close(&w);
     }
     nothing_there();
+    refused_at_last();
     return test_end();
 }

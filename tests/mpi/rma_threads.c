@@ -131,6 +131,74 @@ static void shared_window(struct worker *workers, enum rma_flavor flavor)
     rma_close(&w);
 }
 
+/* Each thread locks a rank of its own again and again. What is locked is counted right: nothing is at the end. */
+static void *lock_one(void *argument)
+{
+    struct worker *me = argument;
+    struct rma_window *w = me->shared;
+    for (int i = 0; i < 5 * TURNS && me->number < w->size; i++) {
+        CHECK_EQUAL(MPI_Win_lock(MPI_LOCK_SHARED, me->number, 0, w->win), MPI_SUCCESS);
+        CHECK_EQUAL(MPI_Win_unlock(me->number, w->win), MPI_SUCCESS);
+    }
+    return NULL;
+}
+
+static void different_locks(struct worker *workers)
+{
+    struct rma_window w;
+    rma_open(&w, RMA_ALLOCATED, 8, 8);
+    for (int i = 0; i < THREADS; i++)
+        workers[i].shared = &w;
+    run(workers, lock_one);
+    rma_close(&w);
+}
+
+/* One puts until the others have flushed so often: a flush waits for what was there before it, not for what comes. */
+static int flushing;
+
+static void *put_or_flush(void *argument)
+{
+    struct worker *me = argument;
+    struct rma_window *w = me->shared;
+    int next = rma_next(w);
+    int64_t value[64] = {0};
+    if (me->number == 0) {
+        for (double end = test_now() + 60; __atomic_load_n(&flushing, __ATOMIC_RELAXED) > 0 && test_now() < end;) {
+            for (int i = 0; i < 16; i++)
+                MPI_Put(value, 64, MPI_INT64_T, next, rma_at(w, next, 0), 64, MPI_INT64_T, w->win);
+            MPI_Win_flush_local(next, w->win);
+        }
+        CHECK_EQUAL(__atomic_load_n(&flushing, __ATOMIC_RELAXED), 0);
+        return NULL;
+    }
+    int64_t mine = 17 + me->number, seen = -1;
+    for (int i = 0; i < 5; i++) {
+        MPI_Put(&mine, 1, MPI_INT64_T, next, rma_at(w, next, 8 * (64 + me->number)), 1, MPI_INT64_T, w->win);
+        if (i % 2)
+            MPI_Win_flush(next, w->win);
+        else
+            MPI_Win_flush_all(w->win);
+        MPI_Get(&seen, 1, MPI_INT64_T, next, rma_at(w, next, 8 * (64 + me->number)), 1, MPI_INT64_T, w->win);
+        MPI_Win_flush_local(next, w->win);
+        CHECK_EQUAL(seen, mine);
+    }
+    __atomic_fetch_sub(&flushing, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void flush_beside_puts(struct worker *workers)
+{
+    struct rma_window w;
+    rma_open(&w, RMA_CREATED, 8 * (64 + THREADS), 8);
+    flushing = THREADS - 1;
+    for (int i = 0; i < THREADS; i++)
+        workers[i].shared = &w;
+    MPI_Win_lock_all(0, w.win);
+    run(workers, put_or_flush);
+    MPI_Win_unlock_all(w.win);
+    rma_close(&w);
+}
+
 int main(int argc, char **argv)
 {
     static struct worker workers[THREADS];
@@ -138,5 +206,7 @@ int main(int argc, char **argv)
     own_windows(workers);
     for (int flavor = 0; flavor < RMA_FLAVORS; flavor++)
         shared_window(workers, (enum rma_flavor)flavor);
+    different_locks(workers);
+    flush_beside_puts(workers);
     return test_end();
 }

@@ -324,6 +324,11 @@ static void dynamic(void)
     CHECK_EQUAL(MPI_Win_attach(win, memory, sizeof memory), MPI_SUCCESS);
     CHECK_CLASS(MPI_Win_attach(win, memory, -1), MPI_ERR_SIZE);
     CHECK_CLASS(MPI_Win_attach(win, NULL, 1), MPI_ERR_ARG);
+    CHECK_EQUAL(MPI_Win_attach(win, memory + 50, 0), MPI_SUCCESS); /* no bytes, even among others */
+    CHECK_EQUAL(MPI_Win_attach(win, NULL, 0), MPI_SUCCESS);
+    CHECK_EQUAL(MPI_Win_detach(win, memory + 50), MPI_SUCCESS);
+    CHECK_EQUAL(MPI_Win_detach(win, NULL), MPI_SUCCESS);
+    CHECK_CLASS(MPI_Win_detach(win, memory + 50), MPI_ERR_RMA_ATTACH);
     CHECK_CLASS(MPI_Win_shared_query(win, 0, &bytes, &unit, &base), MPI_ERR_RMA_FLAVOR);
     CHECK_EQUAL(MPI_Win_detach(win, memory), MPI_SUCCESS);
     CHECK_CLASS(MPI_Win_detach(win, memory), MPI_ERR_RMA_ATTACH);
