@@ -497,6 +497,7 @@ void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void
     struct tb_access *a = access_find(p, m->match);
     struct tb_window *w = tb_windows_find(&p->engine->windows, m->context);
     struct tb_window_rank *r = w != NULL ? rank_of_process(p, w) : NULL;
+    int error = m->length == TB_REFUSAL_LOCK ? TB_ERR_PEER : TB_ERR_ARGUMENT;
     if (r == NULL)
         return;
     p->engine->waiting.events++;
@@ -504,14 +505,15 @@ void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void
         r->silent = r->sent; /* more frames of it may be on their way, and nothing will come back for them */
         access_finish(a, TB_ERR_ARGUMENT);
     } else {
-        rank_fail(r, NULL, TB_ERR_ARGUMENT);
+        rank_fail(r, NULL, error);
     }
-    if (m->length != TB_REFUSAL_WINDOW)
+    if (m->length == TB_REFUSAL_RANGE)
         return;
-    r->confirmed = r->sent; /* there is nobody who would say so */
+    if (m->length == TB_REFUSAL_WINDOW)
+        r->confirmed = r->sent; /* there is nobody who would say so */
     r->locking = TB_LOCK_NONE;
     while (!tb_list_empty(&r->held))
-        tb_request_finish(TB_CONTAINER(r->held.next, struct tb_request, queue), TB_ERR_ARGUMENT);
+        tb_request_finish(TB_CONTAINER(r->held.next, struct tb_request, queue), error);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */

@@ -218,6 +218,7 @@ static void to_target(struct tb_window_rank *r, const struct tb_message *m)
     case TB_KIND_LOCK:
         if (!tb_lock_queue_ask(&r->window->lock, &r->seat, (enum tb_lock_mode)m->length))
             senseless(r->peer, m);
+        tb_window_refuse_blocked(r->window);
         return;
     case TB_KIND_UNLOCK:
         r->unlocking = true;

@@ -29,6 +29,9 @@ static void rank_bury(struct tb_window_rank *r)
     r->flushing = r->unlocking = false;
     tb_window_hold(r, TB_LOCK_NONE);
     r->locking = TB_LOCK_NONE;
+    r->queued = r->near = r->passing = false;
+    if (w->near != NULL && w->near->bury != NULL)
+        w->near->bury(w->near_context, tb_window_number(r));
     tb_lock_queue_release(&w->lock, &r->seat);
     if (r->exposed) {
         r->exposed = false;
@@ -38,19 +41,33 @@ static void rank_bury(struct tb_window_rank *r)
     w->engine->waiting.events++;
 }
 
+/* Who is gone may have had locks in memory though no frame ever came from it. */
+static int window_bury(struct tb_window *w)
+{
+    const struct tb_peers *peers = &w->engine->peers;
+    int found = 0;
+    for (uint32_t rank = 0; rank < w->channel->size; rank++) {
+        struct tb_window_rank *r = &w->ranks[rank];
+        uint32_t index = tb_channel_proc(w->channel, rank);
+        if (r->peer == NULL && index < peers->count)
+            r->peer = peers->by_index[index];
+        if (r->peer == NULL || r->peer->error == TB_OK || r->lost)
+            continue;
+        rank_bury(r);
+        found++;
+    }
+    if (found > 0)
+        tb_window_refuse_blocked(w);
+    return found;
+}
+
 int tb_windows_bury(struct tb_windows *windows)
 {
     int found = 0;
     for (uint32_t i = 0; windows->count > 0 && i < TB_WINDOW_BUCKETS; i++) {
         struct tb_window *w;
         TB_LIST_EACH (w, &windows->buckets[i], struct tb_window, in_bucket)
-            for (uint32_t rank = 0; rank < w->channel->size; rank++) {
-                struct tb_window_rank *r = &w->ranks[rank];
-                if (r->peer == NULL || r->peer->error == TB_OK || r->lost)
-                    continue;
-                rank_bury(r);
-                found++;
-            }
+            found += window_bury(w);
     }
     return found;
 }
@@ -120,6 +137,31 @@ bool tb_window_join(struct tb_window_rank *r, uint32_t ticket)
         return false;
     wake(w, w->near->pass(w->near_context, tb_window_number(r), ticket));
     return true;
+}
+
+void tb_window_give_up(struct tb_window_rank *r)
+{
+    struct tb_window *w = r->window;
+    r->queued = false;
+    r->passing = true;
+    wake(w, w->near->pass(w->near_context, tb_window_number(r), r->ticket));
+}
+
+uint32_t tb_window_blocker(const struct tb_window_rank *r)
+{
+    const struct tb_window *w = r->window;
+    bool known = w->near != NULL && w->near->blocker != NULL;
+    return known ? w->near->blocker(w->near_context, tb_window_number(r)) : TB_ANY_RANK;
+}
+
+void tb_window_refuse_blocked(struct tb_window *w)
+{
+    while (w->lock.waits && !tb_list_empty(&w->lock.queue) &&
+           tb_window_blocker(&w->ranks[w->channel->rank]) != TB_ANY_RANK) {
+        struct tb_lock_seat *seat = TB_CONTAINER(w->lock.queue.next, struct tb_lock_seat, queue);
+        tb_window_tell(TB_CONTAINER(seat, struct tb_window_rank, seat), TB_KIND_REFUSED, 0, TB_REFUSAL_LOCK);
+        tb_lock_queue_release(&w->lock, seat);
+    }
 }
 
 void tb_window_give_way(struct tb_window_rank *r, bool exclusive)

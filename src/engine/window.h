@@ -63,6 +63,11 @@ struct tb_window_near {
     bool (*join)(void *context, uint32_t rank);
     /* A place passes by: it is not needed now. */
     uint32_t (*pass)(void *context, uint32_t rank, uint32_t ticket);
+    /* A rank of this host is gone. */
+    void (*bury)(void *context, uint32_t rank);
+    /* One that is gone and had the lock of a rank, or waited for it: who comes behind does not get it. TB_ANY_RANK:
+     * there is none. */
+    uint32_t (*blocker)(void *context, uint32_t rank);
     /* Gives it back. The rank on this host that may have its turn now and waits for it, or TB_ANY_RANK. */
     uint32_t (*unlock)(void *context, uint32_t rank, bool exclusive);
 };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,10 @@
 
 #define NOWHERE UINT32_MAX
 #define LOOKS   1000 /* at a lock that somebody holds, before waiting */
+#define LONG    50   /* ms: so long it is waited for before it is looked whether its holder lives */
+/* The word `combining`: a member and one, and whether others wait. */
+#define COMBINING_AWAITED (UINT32_C(1) << 31)
+#define COMBINING_WHO     (COMBINING_AWAITED - 1)
 
 /* The file begins with a page of its own. */
 struct file_head {
@@ -34,6 +39,8 @@ struct member {
     uint8_t copies;      /* whether its memory can be read and written from here */
     struct tb_window_line *line;
     struct tb_host_lock lock;
+    _Atomic uint32_t *users; /* of that lock, by member: how often it has it or waits for it; each writes its own */
+    bool gone;
     struct tb_host_regions *regions; /* of a dynamic window */
     char *memory;                    /* NULL: it is not to be had here */
 };
@@ -42,6 +49,7 @@ struct tb_window_host {
     struct tb_window_host_config config; /* without `locals` */
     uint32_t *places;                    /* of each rank of the window: its member, or NOWHERE */
     uint32_t count, mine;
+    uint32_t gone;  /* members that are */
     uint32_t page;  /* bytes */
     uint64_t token; /* where others look for it */
     int descriptor; /* of the memory that this rank gives; -1 */
@@ -167,6 +175,10 @@ static bool lay_out(struct tb_window_host *h, uint32_t first, uint32_t count, ui
         h->members[i].lock.waiting = (_Atomic uint64_t *)(uintptr_t)at;
         at += tickets * sizeof(uint64_t);
     }
+    for (uint32_t i = first; i < first + count; i++) {
+        h->members[i].users = (_Atomic uint32_t *)(uintptr_t)at;
+        at += (h->count + 15) / 16 * 16 * sizeof(uint32_t); /* all of them, also for one that is alone */
+    }
     for (uint32_t i = first; i < first + count && h->config.dynamic; i++) {
         h->members[i].regions = (struct tb_host_regions *)(uintptr_t)at;
         at += sizeof(struct tb_host_regions);
@@ -221,6 +233,7 @@ static void stand(struct tb_window_host *h, uint32_t first, uint32_t count)
         m->line = (struct tb_window_line *)(void *)(h->mapping + (uintptr_t)m->line);
         m->lock.words = &m->line->lock;
         m->lock.waiting = (_Atomic uint64_t *)(void *)(h->mapping + (uintptr_t)m->lock.waiting);
+        m->users = (_Atomic uint32_t *)(void *)(h->mapping + (uintptr_t)m->users);
         if (h->config.dynamic)
             m->regions = (struct tb_host_regions *)(void *)(h->mapping + (uintptr_t)m->regions);
         if (h->config.allocates)
@@ -443,33 +456,76 @@ static void near_detach(void *context, uint64_t from)
 
 static void wait_for_change(_Atomic uint32_t *word, uint32_t value)
 {
-    syscall(SYS_futex, (void *)word, FUTEX_WAIT, value, NULL, NULL, 0);
+    const struct timespec most = {.tv_nsec = LONG * 1000000L};
+    syscall(SYS_futex, (void *)word, FUTEX_WAIT, value, &most, NULL, 0);
+}
+
+/* Whether a process of this host is there no more, or only until somebody asks how it ended. All who share the memory
+ * know each other by the same numbers, by which they have found it. */
+static bool is_dead(uint32_t process)
+{
+    char path[64], text[256];
+    if (kill((pid_t)process, 0) != 0)
+        return errno == ESRCH;
+    snprintf(path, sizeof path, "/proc/%u/stat", process);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+    text[n > 0 ? n : 0] = 0;
+    if (file >= 0)
+        close(file);
+    const char *name_end = strrchr(text, ')');
+    return name_end != NULL && (strncmp(name_end, ") Z", 3) == 0 || strncmp(name_end, ") X", 3) == 0);
+}
+
+/* Takes it from somebody who has died with it: what that one was about to combine is there or not, as with any other
+ * process that dies. */
+static void enter_late(const struct tb_window_host *h, _Atomic uint32_t *lock)
+{
+    uint32_t mine = (h->mine + 1) | COMBINING_AWAITED, seen = 0;
+    while (!atomic_compare_exchange_strong_explicit(lock, &seen, mine, memory_order_acquire, memory_order_relaxed)) {
+        uint32_t awaited = seen | COMBINING_AWAITED;
+        if (seen != awaited && !atomic_compare_exchange_strong(lock, &seen, awaited)) {
+            seen = 0;
+            continue;
+        }
+        wait_for_change(lock, awaited);
+        uint32_t who = (awaited & COMBINING_WHO) - 1;
+        bool dead = who < h->count && atomic_load(lock) == awaited && is_dead(h->members[who].process);
+        seen = dead ? awaited : 0;
+    }
 }
 
 static void near_enter(void *context, uint32_t rank)
 {
-    struct member *m = member_of(context, rank);
+    const struct tb_window_host *h = context;
+    struct member *m = member_of(h, rank);
     TB_ASSERT(m != NULL);
     _Atomic uint32_t *lock = &m->line->combining;
     for (int looks = 0; looks < LOOKS; looks++) {
         uint32_t nobody = 0;
         if (atomic_load_explicit(lock, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong_explicit(lock, &nobody, 1, memory_order_acquire, memory_order_relaxed))
+            atomic_compare_exchange_strong_explicit(lock, &nobody, h->mine + 1, memory_order_acquire,
+                                                    memory_order_relaxed))
             return;
     }
-    while (atomic_exchange_explicit(lock, 2, memory_order_acquire) != 0)
-        wait_for_change(lock, 2);
+    enter_late(h, lock);
 }
 
 static void near_leave(void *context, uint32_t rank)
 {
     struct member *m = member_of(context, rank);
     TB_ASSERT(m != NULL);
-    if (atomic_exchange_explicit(&m->line->combining, 0, memory_order_release) == 2)
+    if (atomic_exchange_explicit(&m->line->combining, 0, memory_order_release) & COMBINING_AWAITED)
         syscall(SYS_futex, (void *)&m->line->combining, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* ---- locks of passive target ------------------------------------------------------------------------------------- */
+
+/* This process has begun to use the lock of a member once more, or once less. Others look at it when it has died. */
+static void use(const struct tb_window_host *h, const struct member *m, bool more)
+{
+    atomic_fetch_add(&m->users[h->mine], more ? 1 : UINT32_MAX);
+}
 
 static int near_queue(void *context, uint32_t rank, bool again, uint32_t *ticket)
 {
@@ -477,6 +533,7 @@ static int near_queue(void *context, uint32_t rank, bool again, uint32_t *ticket
     const struct member *m = member_of(h, rank);
     if (m == NULL)
         return TB_AGAIN;
+    use(h, m, true);
     if (!again || !tb_host_lock_return(&m->lock, *ticket, h->config.rank))
         *ticket = tb_host_lock_come(&m->lock);
     return TB_OK;
@@ -496,17 +553,48 @@ static uint32_t near_joiner(void *context, uint32_t rank, uint32_t *from)
 
 static bool near_join(void *context, uint32_t rank)
 {
-    return tb_host_lock_join(&member_of(context, rank)->lock);
+    const struct member *m = member_of(context, rank);
+    use(context, m, true);
+    bool joined = tb_host_lock_join(&m->lock);
+    if (!joined)
+        use(context, m, false);
+    return joined;
 }
 
 static uint32_t near_pass(void *context, uint32_t rank, uint32_t ticket)
 {
-    return tb_host_lock_pass(&member_of(context, rank)->lock, ticket);
+    const struct member *m = member_of(context, rank);
+    uint32_t next = tb_host_lock_pass(&m->lock, ticket);
+    use(context, m, false);
+    return next;
 }
 
 static uint32_t near_unlock(void *context, uint32_t rank, bool exclusive)
 {
-    return tb_host_lock_leave(&member_of(context, rank)->lock, exclusive);
+    const struct member *m = member_of(context, rank);
+    uint32_t next = tb_host_lock_leave(&m->lock, exclusive);
+    use(context, m, false);
+    return next;
+}
+
+static void near_bury(void *context, uint32_t rank)
+{
+    struct tb_window_host *h = context;
+    struct member *m = member_of(h, rank);
+    if (m == NULL || m->gone)
+        return;
+    m->gone = true;
+    h->gone++;
+}
+
+static uint32_t near_blocker(void *context, uint32_t rank)
+{
+    const struct tb_window_host *h = context;
+    const struct member *m = h->gone > 0 ? member_of(h, rank) : NULL;
+    for (uint32_t i = 0; m != NULL && i < h->count; i++)
+        if (h->members[i].gone && atomic_load(&m->users[i]) > 0)
+            return h->members[i].rank;
+    return TB_ANY_RANK;
 }
 
 const struct tb_window_near tb_window_host_near = {.map = near_map,
@@ -523,4 +611,6 @@ const struct tb_window_near tb_window_host_near = {.map = near_map,
                                                    .joiner = near_joiner,
                                                    .join = near_join,
                                                    .pass = near_pass,
+                                                   .bury = near_bury,
+                                                   .blocker = near_blocker,
                                                    .unlock = near_unlock};

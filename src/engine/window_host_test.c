@@ -439,6 +439,45 @@ static void who_locks_keeps_others_out(void **state)
     by_all(lock, (struct tb_window_host_config){.allocates = true});
 }
 
+/* ---- who dies ---------------------------------------------------------------------------------------------------- */
+
+/* Rank 1 dies while it combines with what rank 5 has, and while it has the lock of rank 4: the first is taken from it,
+ * the second is known not to be had any more. */
+static void die_inside(struct place *p)
+{
+    const struct tb_window_near *near = &tb_window_host_near;
+    uint32_t ticket, wake;
+    CHECK(go_in(p, NULL, sizeof(uint64_t)) == TB_OK);
+    if (p->rank == 1) {
+        near->enter(p->host, 5);
+        CHECK(near->queue(p->host, 4, false, &ticket) == TB_OK && near->turn(p->host, 4, ticket, true, false, &wake));
+        CHECK(near->queue(p->host, 2, false, &ticket) == TB_OK && near->turn(p->host, 2, ticket, true, false, &wake));
+        near->unlock(p->host, 2, true);
+    }
+    meet(p);
+    if (p->rank == 1)
+        _exit(0);
+    near->enter(p->host, 5);
+    volatile uint64_t *sum = tb_window_host_memory(p->host, 5);
+    *sum = *sum + 1;
+    near->leave(p->host, 5);
+    CHECK(near->queue(p->host, 4, false, &ticket) == TB_OK && !near->turn(p->host, 4, ticket, false, false, &wake));
+    CHECK(near->blocker(p->host, 4) == TB_ANY_RANK); /* nobody has said so yet */
+    near->bury(p->host, 1);
+    near->bury(p->host, 0); /* which is not here */
+    CHECK(near->blocker(p->host, 4) == 1);
+    CHECK(near->blocker(p->host, 2) == TB_ANY_RANK && near->blocker(p->host, 0) == TB_ANY_RANK);
+    near->pass(p->host, 4, ticket);
+    while (*sum < HERE - 1) /* the alarm ends it */
+        usleep(1000);
+    tb_window_host_close(p->host);
+}
+
+static void nobody_waits_for_the_dead(void **state)
+{
+    by_all(die_inside, (struct tb_window_host_config){.allocates = true});
+}
+
 /* ---- nobody else ------------------------------------------------------------------------------------------------- */
 
 static void one_rank_alone_has_its_memory(void **state)
@@ -479,6 +518,7 @@ int main(void)
         cmocka_unit_test(attached_memory_is_copied_across),
         cmocka_unit_test(who_combines_keeps_others_out),
         cmocka_unit_test(who_locks_keeps_others_out),
+        cmocka_unit_test(nobody_waits_for_the_dead),
         cmocka_unit_test(one_rank_alone_has_its_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

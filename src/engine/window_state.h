@@ -102,6 +102,11 @@ void tb_window_hold(struct tb_window_rank *r, enum tb_lock_mode mode);
 bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive, bool joins);
 bool tb_window_join(struct tb_window_rank *r, uint32_t ticket);
 void tb_window_give_way(struct tb_window_rank *r, bool exclusive);
+/* The same lock: a place is given up. Who is gone and keeps others from having it; TB_ANY_RANK: nobody. */
+void tb_window_give_up(struct tb_window_rank *r);
+uint32_t tb_window_blocker(const struct tb_window_rank *r);
+/* Whoever waits by frames for this process's lock in vain is told. */
+void tb_window_refuse_blocked(struct tb_window *w);
 /* One frame of it was applied, or something that depends on how many were has come. */
 void tb_window_settle(struct tb_window_rank *r);
 

@@ -78,6 +78,10 @@ static int rank_explain(const struct tb_window_rank *r, int error)
                         "rank %u has refused an access: not all of it is in the memory of its window (or the window is "
                         "gone); nothing of that part was changed",
                         tb_window_number(r));
+    if (error == TB_ERR_PEER)
+        return tb_error(
+            error, "the lock or the memory of rank %u cannot be had: a process that has used it is gone, or is going",
+            tb_window_number(r));
     return tb_error(error, "an access to rank %u has failed", tb_window_number(r));
 }
 
@@ -181,7 +185,7 @@ static bool lock_ready(void *context)
         tb_window_hold(r, (enum tb_lock_mode)r->locking);
         r->locking = TB_LOCK_NONE;
     }
-    return r->locking == TB_LOCK_NONE || rank_is_gone(r);
+    return r->locking == TB_LOCK_NONE || rank_is_gone(r) || (r->queued && tb_window_blocker(r) != TB_ANY_RANK);
 }
 
 /* Takes a place in the queue for the lock, if that is in memory here. */
@@ -212,8 +216,12 @@ static int rank_lock(struct tb_window_rank *r, enum tb_lock_mode mode, const cha
     wait_until(r->window, lock_ready, r, call);
     tb_engine_lock(e);
     r->locking = TB_LOCK_NONE;
+    if (r->queued)
+        tb_window_give_up(r);
     if (r->locked == TB_LOCK_NONE)
         error = rank_is_gone(r) ? gone(r) : rank_explain(r, rank_take_error(r));
+    if (r->locked == TB_LOCK_NONE && error == TB_OK)
+        error = rank_explain(r, TB_ERR_PEER);
     tb_engine_unlock(e);
     return error;
 }

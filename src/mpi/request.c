@@ -7,7 +7,6 @@
 #include "mpi/buffered.h"
 #include "mpi/binding_decls.h"
 #include "mpi/collective_request.h"
-#include "mpi/win.h"
 
 /* ---- is it done, and waiting ------------------------------------------------------------------------------------- */
 
@@ -228,15 +227,14 @@ int tb_pending_retire(struct tb_pending *p, MPI_Request *handle)
     return code;
 }
 
-int tb_raise_of(struct tb_comm *comm, MPI_Win window, int code)
+int tb_raise_of(struct tb_comm *comm, struct tb_pending_access access, int code)
 {
-    struct tb_win *w = window != MPI_WIN_NULL ? tb_win_find(window) : NULL;
-    return w != NULL ? tb_win_raise_code(w, code) : tb_raise_code(comm, code);
+    return access.raise != NULL ? access.raise(access.window, code) : tb_raise_code(comm, code);
 }
 
 int tb_pending_raise(struct tb_pending *p, int code)
 {
-    return tb_raise_of(p->comm, tb_pending_window(p), code);
+    return tb_raise_of(p->comm, tb_pending_access(p), code);
 }
 
 int tb_raise_request(const char *call, int position, const char *name, MPI_Request handle)

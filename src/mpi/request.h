@@ -40,6 +40,12 @@ struct tb_pending_calls {
 struct tb_collective_request;
 struct tb_segment;
 
+/* Of an access: its window, and what raises an error there. */
+struct tb_pending_access {
+    MPI_Win window;
+    int (*raise)(MPI_Win window, int code);
+};
+
 struct tb_pending {
     struct tb_handle head;
     uint8_t kind; /* enum tb_pending_kind */
@@ -74,7 +80,7 @@ struct tb_pending {
             uint64_t serial;        /* messages up to this one must have left */
         } flush;
         struct tb_collective_request *collective_request; /* of a collective; see collective_request.h */
-        MPI_Win window;                                   /* of an access */
+        struct tb_pending_access access;
         struct {
             const struct tb_pending_calls *calls;
             void *state;
@@ -164,11 +170,11 @@ int tb_pending_start(struct tb_pending *p, const char *call);
 int tb_request_code(const struct tb_request *request, const struct tb_comm *comm, const char *call)
     __attribute__((cold));
 /* An error of a request, to the handler of its window or communicator; the first: of one that may be gone by now. */
-int tb_raise_of(struct tb_comm *comm, MPI_Win window, int code) __attribute__((cold));
+int tb_raise_of(struct tb_comm *comm, struct tb_pending_access access, int code) __attribute__((cold));
 int tb_pending_raise(struct tb_pending *p, int code) __attribute__((cold));
-static inline MPI_Win tb_pending_window(const struct tb_pending *p) /* MPI_WIN_NULL: it is no access */
+static inline struct tb_pending_access tb_pending_access(const struct tb_pending *p) /* all zero: it is no access */
 {
-    return p->kind == TB_PENDING_ACCESS ? p->window : MPI_WIN_NULL;
+    return p->kind == TB_PENDING_ACCESS ? p->access : (struct tb_pending_access){.raise = NULL};
 }
 int tb_raise_request(const char *call, int position, const char *name, MPI_Request handle) __attribute__((cold));
 

@@ -227,14 +227,15 @@ int tb_mpi_Testany(int count, MPI_Request array_of_requests[], int *indx, int *f
 
 /* What the calls with many statuses gather while they collect. */
 struct harvest {
-    int code;             /* of the first that failed, as in its status; or MPI_SUCCESS */
-    struct tb_comm *comm; /* of that one; held */
-    MPI_Win window;       /* and of an access */
+    int code;                        /* of the first that failed, as in its status; or MPI_SUCCESS */
+    struct tb_comm *comm;            /* of that one; held */
+    struct tb_pending_access access; /* and if it is one */
 };
 
 /* Request `index` of the array has failed. */
-static __attribute__((cold)) void harvest_failure(struct harvest *h, struct tb_comm *comm, MPI_Win window, int index,
-                                                  int code, const char *call)
+static __attribute__((cold)) void harvest_failure(struct harvest *h, struct tb_comm *comm,
+                                                  struct tb_pending_access access, int index, int code,
+                                                  const char *call)
 {
     char detail[32];
     snprintf(detail, sizeof detail, "request %d", index);
@@ -243,7 +244,7 @@ static __attribute__((cold)) void harvest_failure(struct harvest *h, struct tb_c
         return;
     h->code = code;
     h->comm = comm;
-    h->window = window;
+    h->access = access;
     if (comm != NULL)
         tb_comm_hold(comm);
 }
@@ -253,12 +254,12 @@ static void harvest(struct harvest *h, struct tb_pending *p, int index, MPI_Requ
 {
     int code = tb_pending_collect(p, status, call);
     if (__builtin_expect(code != MPI_SUCCESS, 0))
-        harvest_failure(h, p->comm, tb_pending_window(p), index, code, call);
+        harvest_failure(h, p->comm, tb_pending_access(p), index, code, call);
     if (handle != NULL) {
         int freed = tb_pending_retire(p, handle);
         if (freed != MPI_SUCCESS && code == MPI_SUCCESS) {
             code = freed;
-            harvest_failure(h, NULL, MPI_WIN_NULL, index, code, call);
+            harvest_failure(h, NULL, (struct tb_pending_access){.raise = NULL}, index, code, call);
         }
     }
     if (status != MPI_STATUS_IGNORE)
@@ -271,7 +272,7 @@ static int harvest_end(struct harvest *h)
 {
     if (__builtin_expect(h->code == MPI_SUCCESS, 1))
         return MPI_SUCCESS;
-    tb_raise_of(h->comm, h->window, h->code);
+    tb_raise_of(h->comm, h->access, h->code);
     if (h->comm != NULL)
         tb_comm_release(h->comm);
     return MPI_ERR_IN_STATUS;

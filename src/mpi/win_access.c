@@ -67,6 +67,13 @@ static int check_op(struct access *a)
                            a->origin.name != NULL ? &a->from : NULL, &a->to, &a->with);
 }
 
+/* An error of an access that was told by its request. */
+static int raise(MPI_Win win, int code)
+{
+    struct tb_win *w = tb_win_find(win);
+    return w != NULL ? tb_win_raise_code(w, code) : tb_raise_code(NULL, code);
+}
+
 /* The request that a call returns; of one that does nothing it is done. NULL is no error if none is asked for. */
 static int request_make(const struct access *a, bool nothing, struct tb_request **core)
 {
@@ -76,7 +83,8 @@ static int request_make(const struct access *a, bool nothing, struct tb_request 
     struct tb_pending *p = tb_pending_new(nothing ? TB_PENDING_NOTHING : TB_PENDING_ACCESS, a->found->comm);
     if (p == NULL)
         return tb_win_raise_below(a->found, TB_ERR_MEMORY, a->call);
-    p->window = a->win;
+    if (!nothing)
+        p->access = (struct tb_pending_access){a->win, raise};
     if (nothing)
         tb_pending_set_done(p, true);
     *a->request = tb_pending_handle(p);

@@ -153,7 +153,7 @@ static bool access_fits(const struct tb_message *m, size_t payload)
         return payload == 0 &&
                (m->length == TB_LOCK_SHARED || m->length == TB_LOCK_EXCLUSIVE || m->length == TB_LOCK_JOIN);
     case TB_KIND_REFUSED:
-        return payload == 0 && (m->length == TB_REFUSAL_RANGE || m->length == TB_REFUSAL_WINDOW);
+        return payload == 0 && m->length >= TB_REFUSAL_RANGE && m->length <= TB_REFUSAL_LOCK;
     default:
         return payload == 0 && m->offset == 0;
     }

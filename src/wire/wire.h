@@ -152,8 +152,9 @@ enum tb_lock_mode {
     TB_LOCK_JOIN = 4 /* shared, of one who holds locks of other ranks: it passes those who wait, not who has it */
 };
 enum tb_refusal {
-    TB_REFUSAL_RANGE = 1, /* it is not all in the memory of the window */
-    TB_REFUSAL_WINDOW = 2 /* there is no such window (any more) */
+    TB_REFUSAL_RANGE = 1,  /* it is not all in the memory of the window */
+    TB_REFUSAL_WINDOW = 2, /* there is no such window (any more) */
+    TB_REFUSAL_LOCK = 3    /* one that had the lock is gone, and has not given it back */
 };
 
 /* What an access does with the data of its runs. */

@@ -1,0 +1,77 @@
+/* A rank dies with locks, in a job that goes on without it: whoever asks for these afterwards, or waits for them
+ * already, gets them, or an error that says that somebody is gone; nobody waits for ever. The job fails in the end, as
+ * a rank of it has. */
+#include "rma.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static int class_of(int code)
+{
+    int class = -1;
+    MPI_Error_class(code, &class);
+    return class;
+}
+
+static void check(int code, const char *what)
+{
+    CHECK(code == MPI_SUCCESS || class_of(code) == MPI_ERR_PROC_ABORTED, "%s: class %d", what, class_of(code));
+}
+
+/* The last rank has the lock of rank 0 alone, shares that of rank 1 with others, and dies. */
+int main(int argc, char **argv)
+{
+    int doomed, well = 0, sum = 0;
+    int64_t *memory = NULL, one = 1;
+    MPI_Win win;
+    test_begin(&argc, &argv);
+    doomed = test_size - 1;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    memset(memory, 0, 64);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (test_rank == doomed) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
+        MPI_Put(&one, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win);
+        MPI_Win_flush(0, win);
+        for (int rank = 0; rank < doomed; rank++)
+            MPI_Send(NULL, 0, MPI_BYTE, rank, 1, MPI_COMM_WORLD);
+        test_sleep(0.2); /* some wait by then */
+        kill(getpid(), SIGKILL);
+    }
+    MPI_Recv(NULL, 0, MPI_BYTE, doomed, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 3; i++) {
+        int target = (test_rank + i) % 2, code;
+        code = MPI_Win_lock(i == 1 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, target, 0, win);
+        check(code, "lock");
+        if (code != MPI_SUCCESS)
+            continue;
+        check(MPI_Accumulate(&one, 1, MPI_INT64_T, target, 1, 1, MPI_INT64_T, MPI_SUM, win), "accumulate");
+        check(MPI_Win_unlock(target, win), "unlock");
+    }
+    int code = MPI_Win_lock_all(0, win);
+    check(code, "lock_all");
+    if (code == MPI_SUCCESS) {
+        for (int rank = 0; rank < doomed; rank++)
+            check(MPI_Accumulate(&one, 1, MPI_INT64_T, rank, 2, 1, MPI_INT64_T, MPI_SUM, win), "accumulate");
+        check(MPI_Win_unlock_all(win), "unlock_all");
+    }
+    /* Messages between those who are left are as before. */
+    well = test_failures == 0;
+    for (int rank = 1; rank < doomed && test_rank == 0; rank++) {
+        int his = 0;
+        MPI_Recv(&his, 1, MPI_INT, rank, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        sum += his;
+    }
+    if (test_rank > 0)
+        MPI_Send(&well, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
+    for (int rank = 1; rank < doomed && test_rank == 0; rank++)
+        MPI_Send(NULL, 0, MPI_BYTE, rank, 3, MPI_COMM_WORLD);
+    if (test_rank > 0) /* nobody ends before all have had their locks */
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (test_rank == 0 && well && sum == doomed - 1)
+        printf("those who are left are well\n");
+    return test_end();
+}
