@@ -3,7 +3,7 @@
 #include "rma.h"
 
 #define PATIENT 15.0 /* seconds */
-#define BYTES   (64 * 4096)
+#define BYTES   (256 * 4096) /* more than a socket takes at once */
 #define WORDS   1000
 
 /* Waits, without MPI, until `count` others have come. Peers do not promise that. */
@@ -38,6 +38,15 @@ static void visit(struct rma_window *w, int target, int64_t *words)
     MPI_Win_unlock(target, w->win);
     CHECK(memcmp(back, words, WORDS * 8) == 0, "other words came back");
     CHECK(seen >= -1 && seen < w->size && seen != target, "swapped for %lld", (long long)seen);
+    int64_t *all = test_memory(BYTES);
+    MPI_Win_lock(MPI_LOCK_SHARED, target, 0, w->win);
+    MPI_Get(all, BYTES / 8, MPI_INT64_T, target, rma_at(w, target, 0), BYTES / 8, MPI_INT64_T, w->win);
+    MPI_Win_unlock(target, w->win);
+    CHECK_EQUAL(all[1], 7 + target);
+    for (int i = 0; i < WORDS; i++)
+        if (!CHECK_EQUAL(all[512 + WORDS * w->rank + i], 2 * words[i]))
+            break;
+    free(all);
     MPI_Win_lock_all(0, w->win);
     MPI_Accumulate(&one, 1, MPI_INT64_T, target, rma_at(w, target, 0), 1, MPI_INT64_T, MPI_SUM, w->win);
     MPI_Win_unlock_all(w->win);
