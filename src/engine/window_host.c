@@ -2,26 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "engine/engine_state.h"
+#include "engine/host_mutex.h"
 #include "engine/window.h"
 #include "engine/window_room.h"
 
 #define NOWHERE UINT32_MAX
-#define LOOKS   1000 /* at a lock that somebody holds, before waiting */
-#define LONG    50   /* ms: so long it is waited for before it is looked whether its holder lives */
-/* The word `combining`: a member and one, and whether others wait. */
-#define COMBINING_AWAITED (UINT32_C(1) << 31)
-#define COMBINING_WHO     (COMBINING_AWAITED - 1)
 
 /* The file begins with a page of its own. */
 struct file_head {
@@ -454,45 +446,10 @@ static void near_detach(void *context, uint64_t from)
 
 /* ---- combining --------------------------------------------------------------------------------------------------- */
 
-static void wait_for_change(_Atomic uint32_t *word, uint32_t value)
+static bool member_is_dead(void *context, uint32_t who)
 {
-    const struct timespec most = {.tv_nsec = LONG * 1000000L};
-    syscall(SYS_futex, (void *)word, FUTEX_WAIT, value, &most, NULL, 0);
-}
-
-/* Whether a process of this host is there no more, or only until somebody asks how it ended. All who share the memory
- * know each other by the same numbers, by which they have found it. */
-static bool is_dead(uint32_t process)
-{
-    char path[64], text[256];
-    if (kill((pid_t)process, 0) != 0)
-        return errno == ESRCH;
-    snprintf(path, sizeof path, "/proc/%u/stat", process);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = file >= 0 ? read(file, text, sizeof text - 1) : 0;
-    text[n > 0 ? n : 0] = 0;
-    if (file >= 0)
-        close(file);
-    const char *name_end = strrchr(text, ')');
-    return name_end != NULL && (strncmp(name_end, ") Z", 3) == 0 || strncmp(name_end, ") X", 3) == 0);
-}
-
-/* Takes it from somebody who has died with it: what that one was about to combine is there or not, as with any other
- * process that dies. */
-static void enter_late(const struct tb_window_host *h, _Atomic uint32_t *lock)
-{
-    uint32_t mine = (h->mine + 1) | COMBINING_AWAITED, seen = 0;
-    while (!atomic_compare_exchange_strong_explicit(lock, &seen, mine, memory_order_acquire, memory_order_relaxed)) {
-        uint32_t awaited = seen | COMBINING_AWAITED;
-        if (seen != awaited && !atomic_compare_exchange_strong(lock, &seen, awaited)) {
-            seen = 0;
-            continue;
-        }
-        wait_for_change(lock, awaited);
-        uint32_t who = (awaited & COMBINING_WHO) - 1;
-        bool dead = who < h->count && atomic_load(lock) == awaited && is_dead(h->members[who].process);
-        seen = dead ? awaited : 0;
-    }
+    const struct tb_window_host *h = context;
+    return who < h->count && tb_host_mutex_is_dead(h->members[who].process);
 }
 
 static void near_enter(void *context, uint32_t rank)
@@ -500,23 +457,14 @@ static void near_enter(void *context, uint32_t rank)
     const struct tb_window_host *h = context;
     struct member *m = member_of(h, rank);
     TB_ASSERT(m != NULL);
-    _Atomic uint32_t *lock = &m->line->combining;
-    for (int looks = 0; looks < LOOKS; looks++) {
-        uint32_t nobody = 0;
-        if (atomic_load_explicit(lock, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong_explicit(lock, &nobody, h->mine + 1, memory_order_acquire,
-                                                    memory_order_relaxed))
-            return;
-    }
-    enter_late(h, lock);
+    tb_host_mutex_enter(&m->line->combining, h->mine, member_is_dead, context);
 }
 
 static void near_leave(void *context, uint32_t rank)
 {
     struct member *m = member_of(context, rank);
     TB_ASSERT(m != NULL);
-    if (atomic_exchange_explicit(&m->line->combining, 0, memory_order_release) & COMBINING_AWAITED)
-        syscall(SYS_futex, (void *)&m->line->combining, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    tb_host_mutex_leave(&m->line->combining);
 }
 
 /* ---- locks of passive target ------------------------------------------------------------------------------------- */

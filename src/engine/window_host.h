@@ -19,10 +19,9 @@ struct tb_window_near;
 
 /* Locks of one rank's memory. */
 struct tb_window_line {
-    struct tb_host_lock_words lock; /* of passive target */
-    alignas(
-        128) _Atomic uint32_t combining;   /* held by whoever combines data with it: 0 nobody; COMBINING_ in the code */
-    alignas(128) _Atomic uint32_t entered; /* the rank has this memory */
+    struct tb_host_lock_words lock;          /* of passive target */
+    alignas(128) _Atomic uint32_t combining; /* held by whoever combines data with it (host_mutex.h) */
+    alignas(128) _Atomic uint32_t entered;   /* the rank has this memory */
 };
 
 /* What a rank tells all the others. */

@@ -2,7 +2,7 @@
  * Each rank is that target once; it sees in its own memory that all others have been there, or would look in vain. */
 #include "rma.h"
 
-#define PATIENT 15.0 /* seconds */
+#define PATIENT 15.0         /* seconds */
 #define BYTES   (256 * 4096) /* more than a socket takes at once */
 #define WORDS   1000
 
@@ -53,6 +53,17 @@ static void visit(struct rma_window *w, int target, int64_t *words)
     free(back);
 }
 
+/* Everybody is here, and knows it before the target calls nothing more: what that has sent last might get lost, and it
+ * would not send it again. */
+static void gather(struct rma_window *w, int target)
+{
+    MPI_Barrier(w->comm);
+    if (w->rank != target)
+        MPI_Send(NULL, 0, MPI_BYTE, target, 9, w->comm);
+    for (int i = 1; w->rank == target && i < w->size; i++)
+        MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, 9, w->comm, MPI_STATUS_IGNORE);
+}
+
 static void computing(struct rma_window *w)
 {
     int64_t *cells = (int64_t *)w->base, words[WORDS];
@@ -62,7 +73,7 @@ static void computing(struct rma_window *w)
         cells[0] = 0;
         cells[1] = 7 + w->rank;
         cells[2] = -1;
-        MPI_Barrier(w->comm);
+        gather(w, target);
         if (w->rank != target) {
             visit(w, target, words);
         } else {
@@ -87,7 +98,7 @@ static void granted(struct rma_window *w)
     if (w->size < 3)
         return;
     cells[0] = cells[1] = 0;
-    MPI_Barrier(w->comm);
+    gather(w, 0);
     if (w->rank == 0) {
         CHECK(visited(&cells[1], w->size - 1), "%lld of %d had the lock", (long long)cells[1], w->size - 1);
     } else {
