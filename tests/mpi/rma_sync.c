@@ -287,10 +287,11 @@ static void several_locks(struct rma_window *w)
  * meanwhile. Nobody has done anything that another must wait for. */
 static void crossing(struct rma_window *w, bool all)
 {
+    enum { SHIFTS = 3 };
     int64_t one = 1, seen = -1, sum, cell;
     cells(w)[4] = 0;
     MPI_Barrier(w->comm);
-    for (int shift = 0; shift < w->size && w->size >= 4; shift++) {
+    for (int shift = 0; shift < SHIFTS && w->size >= 4; shift++) {
         int place = (w->rank + w->size - shift) % w->size; /* 0 and 1 share, 2 and 3 want it alone */
         int own = ((place & 1) + shift) % w->size, other = (1 - (place & 1) + shift) % w->size;
         int waiter = (place + 2 + shift) % w->size, told = (place + w->size - 2 + shift) % w->size;
@@ -328,7 +329,7 @@ static void crossing(struct rma_window *w, bool all)
     cell = cells(w)[4];
     MPI_Win_unlock(w->rank, w->win);
     MPI_Allreduce(&cell, &sum, 1, MPI_INT64_T, MPI_SUM, w->comm);
-    CHECK_EQUAL(sum, w->size >= 4 ? 4 * w->size : 0);
+    CHECK_EQUAL(sum, w->size >= 4 ? 4 * SHIFTS : 0);
 }
 
 /* ---- lock_all and flush ------------------------------------------------------------------------------------------ */
