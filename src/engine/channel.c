@@ -240,17 +240,6 @@ int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config 
     return error;
 }
 
-int tb_channel_widen(struct tb_channel *channel, uint32_t size)
-{
-    TB_ASSERT(channel->procs == NULL && !channel->driven && channel->control != NULL);
-    tb_engine_lock(channel->engine);
-    int error = tb_peers_grow(&channel->engine->peers, size - 1);
-    if (error == TB_OK && size > channel->size)
-        channel->size = channel->control->size = size;
-    tb_engine_unlock(channel->engine);
-    return error;
-}
-
 /* With fewer ranks than there was room for, perhaps. */
 static void channel_narrow(struct tb_channel *c, const struct tb_channel_config *config)
 {

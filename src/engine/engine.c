@@ -193,6 +193,14 @@ void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error)
     tb_engine_unlock(engine);
 }
 
+int tb_engine_reach(struct tb_engine *engine, uint32_t processes)
+{
+    tb_engine_lock(engine);
+    int error = tb_peers_grow(&engine->peers, processes - 1);
+    tb_engine_unlock(engine);
+    return error;
+}
+
 static int transports_choose(struct tb_engine *e)
 {
     struct tb_transport_set *set = &e->transports;

@@ -181,9 +181,9 @@ int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *co
  * was prepared for, and `procs` must have been given then. */
 int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
 void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config *config);
-/* One of processes by their index, of which ranks of a host share no memory, has so many from now on, if it has fewer.
- */
-int tb_channel_widen(struct tb_channel *channel, uint32_t size);
+/* There are so many processes: from now on those of a channel whose ranks are processes by their index, and which has
+ * no collectives, may be all of them, whatever its size was. */
+int tb_engine_reach(struct tb_engine *engine, uint32_t processes);
 /* Gives up the owner's hold; requests in flight keep the channel alive. The context is remembered as gone. */
 void tb_channel_close(struct tb_channel *channel);
 /* It cannot be opened here, since something else is lacking. The others of whom it should consist are told: the first

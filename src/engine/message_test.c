@@ -312,6 +312,43 @@ static void requests_keep_their_channel(void **state)
     loop_net_close(&net);
 }
 
+/* A rank that a channel did not have when it was opened can send to it, and be sent to when there is room for it. */
+static void a_channel_reaches_later_ones(void **state)
+{
+    struct loop_net net;
+    struct tb_request s, r;
+    struct tb_channel *few, *all;
+    loop_net_init(&net, 3);
+    loop_net_open(&net, false);
+    struct tb_channel_config config = {.context = tb_context_make(0, 0, 2, TB_PLANE_POINT), .size = 2, .rank = 0};
+    assert_int_equal(tb_channel_open(net.engines[0], &config, &few), TB_OK);
+    config.size = 3;
+    config.rank = 2;
+    assert_int_equal(tb_channel_open(net.engines[2], &config, &all), TB_OK);
+    struct tb_buffer b = bytes_of(out, 9000), room = bytes_of(in, BIG);
+    s.complete = r.complete = NULL;
+    fill(out, 9000, 3);
+    tb_send_post(all, &s, &b, 0, 4, TB_MODE_STANDARD);
+    tb_receive_post(few, &r, &room, TB_ANY_RANK, 4, EXACT);
+    loop_net_settle(&net);
+    check_received(&r, 2, 4, 9000);
+    assert_int_equal(tb_engine_reach(net.engines[0], 3), TB_OK);
+    tb_receive_post(all, &r, &room, 0, 5, EXACT);
+    tb_send_post(few, &s, &b, 2, 5, TB_MODE_STANDARD);
+    loop_net_settle(&net);
+    check_received(&r, 0, 5, 9000);
+    assert_int_equal(tb_engine_reach(net.engines[0], 5000), TB_OK);
+    assert_int_equal(tb_engine_reach(net.engines[0], 4), TB_OK);
+    tb_receive_post(few, &r, &room, 4999, 6, EXACT);
+    loop_net_settle(&net);
+    assert_false(tb_request_done(&r));
+    tb_request_cancel(&r);
+    assert_true(tb_request_done(&r) && r.status.cancelled);
+    tb_channel_close(few);
+    tb_channel_close(all);
+    loop_net_close(&net);
+}
+
 static void flush_waits_for_everything(void **state)
 {
     struct loop_net net;
@@ -341,6 +378,7 @@ int main(void)
         cmocka_unit_test(cancelling_before_it_left),
         cmocka_unit_test(to_oneself),
         cmocka_unit_test(requests_keep_their_channel),
+        cmocka_unit_test(a_channel_reaches_later_ones),
         cmocka_unit_test(flush_waits_for_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static int comm_prepare(struct tb_comm *comm, const struct tb_comm *parent)
 {
     if (comm->inter)
         return comm_prepare_inter(comm);
-    comm->mixed = comm->mixed || is_mixed(comm->size, comm->procs);
+    comm->mixed = comm->grows || is_mixed(comm->size, comm->procs);
     struct tb_channel_config config = intra_config(comm);
     bool may_span = parent == NULL || parent->inter || parent->mixed || parent->spans;
     int error = may_span ? tb_comm_spans(comm, &comm->spans) : TB_OK;
@@ -211,8 +211,8 @@ static bool same_procs(const uint32_t *a, const uint32_t *b, uint32_t count)
 static void comm_inherit(struct tb_comm *comm, const struct tb_comm *from)
 {
     const struct tb_group_shape *shape = __atomic_load_n(&from->shape, __ATOMIC_ACQUIRE);
-    if (shape == NULL || comm->inter != from->inter || comm->first != from->first || comm->size != from->size ||
-        comm->peers != from->peers || !same_procs(comm->procs, from->procs, comm->peers))
+    if (shape == NULL || comm->grows || comm->inter != from->inter || comm->first != from->first ||
+        comm->size != from->size || comm->peers != from->peers || !same_procs(comm->procs, from->procs, comm->peers))
         return;
     TB_ASSERT(!comm->inter || (comm->local != NULL && from->local != NULL));
     if (!comm->inter || same_procs(comm->local->procs, from->local->procs, comm->size))
@@ -255,7 +255,7 @@ int tb_comm_new(const struct tb_comm_shape *shape, struct tb_comm *parent, struc
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator of %u ranks", shape->size);
     }
     comm_begin(comm, shape->size, shape->rank, shape->inter ? NULL : shape->procs);
-    comm->mixed = shape->mixed;
+    comm->grows = shape->grows;
     if (shape->inter) {
         comm_begin(comm->local, shape->size, shape->rank, shape->procs);
         comm->local->errhandler = &tb_errhandler_fatal;

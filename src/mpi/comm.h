@@ -30,7 +30,8 @@ struct tb_comm {
     uint32_t remote_size;  /* of an intercommunicator, else 0 */
     struct tb_comm *local; /* of an intercommunicator: one of the local group alone, for collectives; else NULL */
     bool bonded;           /* it connects this process with other worlds (bond.h) */
-    bool mixed;            /* its ranks are of several worlds, or will be, so they have only messages in common */
+    bool mixed;            /* its ranks are of several worlds, so they have nothing in common but messages */
+    bool grows;            /* it has all processes of the job, as they come (universe.h): it is for messages alone */
     bool side;             /* it is such a one: its ranks have messages alone, no driver of composite steps */
     bool first;            /* of an intercommunicator: this group is the one that decides where one must */
     struct tb_errhandler *errhandler;
@@ -118,7 +119,7 @@ struct tb_comm_shape {
     uint32_t size, rank;
     uint32_t *procs; /* job index of each rank of the local group; NULL: the identity */
     bool inter, first;
-    bool mixed; /* also if all of these are of one world */
+    bool grows;
     uint32_t remote_size;
     uint32_t *remote_procs;
 };

@@ -140,6 +140,9 @@ int tb_comm_open_shape(struct tb_comm *comm)
     const struct tb_group_shape *shape = NULL, *none = NULL;
     if (__atomic_load_n(&comm->shape, __ATOMIC_ACQUIRE) != NULL)
         return TB_OK;
+    if (comm->grows)
+        return tb_error(TB_ERR_UNSUPPORTED, "%s is for messages alone: its ranks become more while the job runs",
+                        tb_comm_name(comm));
     int error = shape_make(comm, NULL, &shape);
     if (error != TB_OK)
         return error;

@@ -12,7 +12,7 @@ static uint32_t processes(void)
 
 int tb_universe_open(uint32_t number, struct tb_comm **made)
 {
-    const struct tb_comm_shape shape = {.size = processes(), .rank = tb_self.job.self.index, .mixed = true};
+    const struct tb_comm_shape shape = {.size = processes(), .rank = tb_self.job.self.index, .grows = true};
     if (number >= TB_CONTEXT_LIMIT)
         return tb_error(TB_ERR_LIMIT, "the job has had %u groups, and there are no inboxes for more", number);
     int error = tb_comm_new(&shape, tb_self.everyone, made);
@@ -34,7 +34,7 @@ int tb_universe_widen(struct tb_comm *comm)
     uint32_t size = processes();
     if (size <= __atomic_load_n(&comm->size, __ATOMIC_RELAXED))
         return TB_OK;
-    int error = tb_channel_widen(comm->channel, size);
+    int error = tb_engine_reach(tb_self.engine, size);
     if (error == TB_OK) {
         lift(&comm->peers, size);
         lift(&comm->size, size);
