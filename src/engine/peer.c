@@ -28,6 +28,7 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     tb_list_init(&p->requests);
     tb_list_init(&p->on_waiting);
     tb_list_init(&p->on_dying);
+    tb_list_init(&p->on_parted);
     tb_list_init(&p->accesses[TB_STREAM_SHORT]);
     tb_list_init(&p->accesses[TB_STREAM_BULK]);
     tb_list_init(&p->results);
@@ -43,11 +44,12 @@ int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant)
     peers->grant = grant;
     tb_list_init(&peers->waiting);
     tb_list_init(&peers->dying);
+    tb_list_init(&peers->parted);
     tb_pool_open(&peers->notes, sizeof(struct tb_note), 64, TB_NOTES_LIMIT);
     peers->by_index = calloc(count, sizeof(struct tb_peer *));
     if (peers->by_index == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", count);
-    peers->count = count;
+    peers->count = peers->begun = count;
     return TB_OK;
 }
 
@@ -62,19 +64,69 @@ int tb_peers_grow(struct tb_peers *peers, uint32_t index)
         return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", count);
     memset(grown + peers->count, 0, (count - peers->count) * sizeof(struct tb_peer *));
     peers->by_index = grown;
+    uint32_t *uses = reallocarray(peers->uses, count - peers->begun, sizeof *uses);
+    if (uses == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", count);
+    memset(uses + (peers->count - peers->begun), 0, (count - peers->count) * sizeof *uses);
+    peers->uses = uses;
     peers->count = count;
     return TB_OK;
+}
+
+/* Whether anything of it, or for it, is still somewhere. */
+static bool is_idle(const struct tb_peer *p)
+{
+    return tb_list_empty(&p->on_dying) && tb_list_empty(&p->requests) && tb_list_empty(&p->answers) &&
+           tb_list_empty(&p->envelopes) && tb_list_empty(&p->on_waiting) && tb_list_empty(&p->on_accessing) &&
+           tb_list_empty(&p->accesses[TB_STREAM_SHORT]) && tb_list_empty(&p->accesses[TB_STREAM_BULK]) &&
+           tb_list_empty(&p->results) && p->unknown == 0 && p->kept == 0;
+}
+
+static void peer_free(struct tb_peer *p)
+{
+    tb_aheads_clear(&p->aheads, true);
+    free(p->story);
+    free(p);
+}
+
+/* If it is gone, and nobody has it in a channel, nothing of it is left. */
+static void forget(struct tb_peers *peers, struct tb_peer *p)
+{
+    uint32_t index = p->proc.index;
+    struct tb_endpoint *endpoint = p->endpoint;
+    tb_list_remove(&p->on_parted);
+    if (!p->parted || p->error == TB_OK || peers->uses[index - peers->begun] > 0 || !is_idle(p) ||
+        (endpoint != NULL && endpoint->transport->table->forget == NULL))
+        return;
+    if (endpoint != NULL)
+        endpoint->transport->table->forget(endpoint);
+    peers->raised -= p->granted - peers->grant;
+    peers->by_index[index] = NULL;
+    peer_free(p);
+}
+
+void tb_peers_use(struct tb_peers *peers, uint32_t index)
+{
+    peers->uses[index - peers->begun]++;
+}
+
+void tb_peers_part(struct tb_peers *peers, uint32_t index)
+{
+    struct tb_peer *p = peers->by_index[index];
+    if (--peers->uses[index - peers->begun] > 0 || p == NULL)
+        return;
+    p->parted = true;
+    tb_list_remove(&p->on_parted);
+    tb_list_append(&peers->parted, &p->on_parted);
 }
 
 void tb_peers_close(struct tb_peers *peers)
 {
     for (uint32_t i = 0; i < peers->count; i++)
-        if (peers->by_index[i] != NULL) {
-            tb_aheads_clear(&peers->by_index[i]->aheads, true);
-            free(peers->by_index[i]->story);
-            free(peers->by_index[i]);
-        }
+        if (peers->by_index[i] != NULL)
+            peer_free(peers->by_index[i]);
     free(peers->by_index);
+    free(peers->uses);
     tb_pool_close(&peers->notes);
 }
 
@@ -201,7 +253,11 @@ int tb_peers_bury(struct tb_peers *peers)
             ended++;
         }
         p->kept -= tb_aheads_clear(&p->aheads, false);
+        if (p->parted)
+            forget(peers, p);
     }
+    while (!tb_list_empty(&peers->parted))
+        forget(peers, TB_CONTAINER(peers->parted.next, struct tb_peer, on_parted));
     return ended;
 }
 

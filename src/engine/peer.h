@@ -1,5 +1,6 @@
 /* The engine's view of one process of the job: how it is reached, what it may be sent, and what waits for it. Made when
- * first needed, lives as long as the engine. Touched with the engine locked. */
+ * first needed, lives as long as the engine; that of a process that was started later, until it is gone and no channel
+ * has it any more. Touched with the engine locked. */
 #ifndef TB_ENGINE_PEER_H
 #define TB_ENGINE_PEER_H
 
@@ -25,6 +26,8 @@ struct tb_peer {
     bool held[TB_STREAM_COUNT]; /* the transport said TB_AGAIN for this stream and not yet `writable` */
     bool casts;                 /* its casts are heard of by multicast */
     bool credit_due;            /* a CREDIT frame waits for room */
+    bool parted;                /* the last channel that had it was closed; then it may be: */
+    struct tb_list on_parted;   /* in the peers' `parted`: gone as well, and to be forgotten */
     int error;                  /* not TB_OK: nothing more will pass */
     char *story;                /* why */
     uint32_t eager_limit;
@@ -61,9 +64,11 @@ struct tb_note {
 
 /* All of an engine. */
 struct tb_peers {
-    struct tb_peer **by_index; /* NULL where one was not needed yet */
+    struct tb_peer **by_index; /* NULL where one was not needed yet, or is not any more */
+    uint32_t begun;            /* processes with which the job has begun; of the others, from that index on: */
+    uint32_t *uses;            /* how many channels have each */
     uint32_t count; /* processes that there is room for: all that some channel has, or that have sent something */
-    struct tb_list waiting, dying;
+    struct tb_list waiting, dying, parted;
     struct tb_pool notes;
     uint64_t grant;  /* payload that each may send at first without hearing of it */
     uint64_t raised; /* what some were granted later, all together */
@@ -73,8 +78,16 @@ struct tb_peers {
 int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant);
 void tb_peers_close(struct tb_peers *peers);
 int tb_peers_grow(struct tb_peers *peers, uint32_t index); /* there is a process of this index, too */
-int tb_peers_flush(struct tb_peers *peers);                /* sends what waits for room; how many frames have gone */
-int tb_peers_bury(struct tb_peers *peers);                 /* ends the requests of those that broke; how many */
+/* A channel has a process, one that was started later, or no longer. */
+void tb_peers_use(struct tb_peers *peers, uint32_t index);
+void tb_peers_part(struct tb_peers *peers, uint32_t index);
+int tb_peers_flush(struct tb_peers *peers); /* sends what waits for room; how many frames have gone */
+int tb_peers_bury(struct tb_peers *peers); /* ends the requests of those that broke, how many; not inside a transport */
+
+static inline bool tb_peers_mourn(const struct tb_peers *peers) /* whether it has something to do */
+{
+    return !tb_list_empty(&peers->dying) || !tb_list_empty(&peers->parted);
+}
 
 struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index); /* NULL: no memory; the story is told */
 int tb_peer_reach(struct tb_peer *p);                              /* finds the endpoint */

@@ -67,6 +67,22 @@ struct tb_endpoint *tb_endpoint_table_find(struct tb_endpoint_table *table, stru
     return endpoint;
 }
 
+/* Those behind it may stand there because its place was taken. */
+void tb_endpoint_table_remove(struct tb_endpoint_table *table, struct tb_endpoint *endpoint)
+{
+    struct tb_endpoint **slot = slot_of(table, endpoint->proc);
+    uint32_t mask = table->room - 1, at = (uint32_t)(slot - table->slots);
+    TB_ASSERT(*slot == endpoint);
+    *slot = NULL;
+    for (at = (at + 1) & mask; table->slots[at] != NULL; at = (at + 1) & mask) {
+        struct tb_endpoint *next = table->slots[at];
+        table->slots[at] = NULL;
+        *slot_of(table, next->proc) = next;
+    }
+    table->count--;
+    free(endpoint);
+}
+
 struct tb_endpoint *tb_endpoint_table_next(const struct tb_endpoint_table *table, uint32_t *at)
 {
     while (*at < table->room) {

@@ -1,6 +1,7 @@
 /* The endpoints of a transport, by process: a table with open addressing that grows. Each transport's own endpoint
- * begins with a struct tb_endpoint. The table owns them until it is closed; nothing is taken out before. Private to the
- * transports; whoever calls the transport calls this. */
+ * begins with a struct tb_endpoint. The table owns them. Private to the transports; whoever calls the transport calls
+ * this.
+ */
 #ifndef TB_TRANSPORT_ENDPOINT_TABLE_H
 #define TB_TRANSPORT_ENDPOINT_TABLE_H
 
@@ -20,6 +21,10 @@ void tb_endpoint_table_close(struct tb_endpoint_table *table);
  * set. NULL: no memory, or too many; the story is told. */
 struct tb_endpoint *tb_endpoint_table_find(struct tb_endpoint_table *table, struct tb_transport *transport,
                                            struct tb_proc proc, size_t bytes, bool *fresh);
+
+/* Takes it out and frees it, what it owns being the transport's to free before. Not while somebody goes through them.
+ */
+void tb_endpoint_table_remove(struct tb_endpoint_table *table, struct tb_endpoint *endpoint);
 
 /* Goes through all of them: *at begins with 0. NULL: that was the last one. */
 struct tb_endpoint *tb_endpoint_table_next(const struct tb_endpoint_table *table, uint32_t *at);

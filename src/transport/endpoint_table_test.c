@@ -67,8 +67,40 @@ static void test_next(void **state)
     tb_endpoint_table_close(&table);
 }
 
+/* Whichever are taken out, the others are found; and who comes back is new. */
+static void test_remove(void **state)
+{
+    struct tb_endpoint_table table;
+    static struct own *all[MANY];
+    bool fresh;
+    assert_int_equal(tb_endpoint_table_open(&table, "in a test"), TB_OK);
+    for (uint32_t i = 0; i < MANY; i++)
+        all[i] = find(&table, 1, i, &fresh);
+    uint32_t room = table.room;
+    for (uint32_t i = 0; i < MANY; i += 1 + i % 3 / 2) {
+        tb_endpoint_table_remove(&table, &all[i]->head);
+        all[i] = NULL;
+    }
+    uint32_t left = table.count;
+    for (uint32_t i = 0; i < MANY; i++)
+        if (all[i] != NULL) {
+            assert_ptr_equal(find(&table, 1, i, &fresh), all[i]);
+            assert_false(fresh);
+            left--;
+        }
+    assert_int_equal(left, 0);
+    for (uint32_t i = 0; i < 100 * MANY; i++) { /* one after the other take no more room */
+        struct own *own = find(&table, 2, i, &fresh);
+        assert_true(fresh);
+        tb_endpoint_table_remove(&table, &own->head);
+    }
+    assert_int_equal(table.room, room);
+    tb_endpoint_table_close(&table);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_found_again), cmocka_unit_test(test_next)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_found_again), cmocka_unit_test(test_next),
+                                       cmocka_unit_test(test_remove)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

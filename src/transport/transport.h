@@ -32,7 +32,7 @@ enum tb_scope {
 struct tb_transport;
 
 /* The way to one process. Each transport's own endpoint struct begins with this. Owned by the transport, lives until
- * the transport is closed. */
+ * the transport is closed, or the owner above forgets it. */
 struct tb_endpoint {
     struct tb_transport *transport;
     struct tb_proc proc;
@@ -137,6 +137,9 @@ struct tb_transport_table {
      * send or an upcall. NULL: this transport holds no memory of its owner; frames that lie there may still be called
      * up. */
     void (*drop)(struct tb_endpoint *endpoint);
+    /* The process is gone, and nobody will want to send to it: frees an endpoint that was dropped. As if there had been
+     * none, should something come from there nevertheless. NULL: it stays until the transport is closed. */
+    void (*forget)(struct tb_endpoint *endpoint);
     /* Of transports whose connections an agent makes, all three or none; decorators pass the last two on. */
     bool (*adopts)(struct tb_proc proc); /* whether a connection with this process is for it */
     /* A connected, proved, nonblocking socket to `proc`, made by either side's wish. Takes the descriptor in any case.

@@ -246,6 +246,14 @@ static void relay_drop(struct tb_endpoint *endpoint)
     tb_list_remove(&p->notice);
 }
 
+static void relay_forget(struct tb_endpoint *endpoint)
+{
+    struct relay_peer *p = (struct relay_peer *)endpoint;
+    TB_ASSERT(tb_list_empty(&p->wanting) && tb_list_empty(&p->notice));
+    free(p->story);
+    tb_endpoint_table_remove(&((struct relay *)endpoint->transport)->peers, endpoint);
+}
+
 /* ---- what the job says ------------------------------------------------------------------------------------------- */
 
 static bool relay_adopts(struct tb_proc proc)
@@ -366,6 +374,7 @@ const struct tb_transport_table tb_transport_relay = {
     .deadline = relay_deadline,
     .idle = relay_idle,
     .drop = relay_drop,
+    .forget = relay_forget,
     .adopts = relay_adopts,
     .adopt = relay_adopt,
     .refused = relay_refused,

@@ -377,6 +377,15 @@ static void tcp_drop(struct tb_endpoint *endpoint)
     }
 }
 
+static void tcp_forget(struct tb_endpoint *endpoint)
+{
+    struct tcp_peer *p = (struct tcp_peer *)endpoint;
+    struct tcp *t = (struct tcp *)endpoint->transport;
+    TB_ASSERT(tb_list_empty(&p->connections) && tb_list_empty(&p->notice));
+    free(p->story);
+    tb_endpoint_table_remove(&t->peers, endpoint);
+}
+
 void tb_tcp_revive(struct tb_endpoint *endpoint)
 {
     struct tcp_peer *p = (struct tcp_peer *)endpoint;
@@ -585,6 +594,7 @@ const struct tb_transport_table tb_transport_tcp = {
     .deadline = tcp_deadline,
     .idle = tcp_idle,
     .drop = tcp_drop,
+    .forget = tcp_forget,
     .adopts = tcp_adopts,
     .adopt = tcp_adopt,
     .refused = tcp_refused,
