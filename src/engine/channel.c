@@ -270,21 +270,6 @@ static void channel_miss(struct tb_channel *c)
     }
 }
 
-/* Which processes that were started later are in some channel is counted: nothing is kept of the others, once they are
- * gone. */
-static void channel_use(struct tb_channel *c, bool begins)
-{
-    struct tb_peers *peers = &c->engine->peers;
-    c->uses = begins;
-    for (uint32_t rank = 0; rank < c->size && peers->count > peers->begun; rank++) {
-        uint32_t proc = tb_channel_proc(c, rank);
-        if (proc >= peers->begun && begins)
-            tb_peers_use(peers, proc);
-        else if (proc >= peers->begun)
-            tb_peers_part(peers, proc);
-    }
-}
-
 void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config *config)
 {
     struct tb_channel *c = channel;
@@ -302,7 +287,8 @@ void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config
         channel_place(c->control, config->context, TB_PLANE_CONTROL, TB_PLANE_COLLECTIVE);
     }
     channel_miss(c);
-    channel_use(c, true);
+    c->counted = true;
+    tb_peers_use(&e->peers, c->procs, c->size, true);
     tb_engine_unlock(e);
 }
 
@@ -426,8 +412,8 @@ void tb_channel_drop(struct tb_channel *channel)
     context_free(e, channel->point, true);
     if (channel->collective != NULL)
         context_free(e, channel->collective, true);
-    if (channel->uses)
-        channel_use(channel, false);
+    if (channel->counted)
+        tb_peers_use(&e->peers, channel->procs, channel->size, false);
     channel_free(channel);
 }
 

@@ -105,12 +105,7 @@ static void forget(struct tb_peers *peers, struct tb_peer *p)
     peer_free(p);
 }
 
-void tb_peers_use(struct tb_peers *peers, uint32_t index)
-{
-    peers->uses[index - peers->begun]++;
-}
-
-void tb_peers_part(struct tb_peers *peers, uint32_t index)
+static void part(struct tb_peers *peers, uint32_t index)
 {
     struct tb_peer *p = peers->by_index[index];
     if (--peers->uses[index - peers->begun] > 0 || p == NULL)
@@ -118,6 +113,18 @@ void tb_peers_part(struct tb_peers *peers, uint32_t index)
     p->parted = true;
     tb_list_remove(&p->on_parted);
     tb_list_append(&peers->parted, &p->on_parted);
+}
+
+/* Of those with which the job has begun everything is kept, so they need not be counted. */
+void tb_peers_use(struct tb_peers *peers, const uint32_t *procs, uint32_t count, bool begins)
+{
+    for (uint32_t i = 0; i < count && peers->count > peers->begun; i++) {
+        uint32_t index = procs != NULL ? procs[i] : i;
+        if (index >= peers->begun && begins)
+            peers->uses[index - peers->begun]++;
+        else if (index >= peers->begun)
+            part(peers, index);
+    }
 }
 
 void tb_peers_close(struct tb_peers *peers)

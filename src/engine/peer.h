@@ -78,9 +78,8 @@ struct tb_peers {
 int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant);
 void tb_peers_close(struct tb_peers *peers);
 int tb_peers_grow(struct tb_peers *peers, uint32_t index); /* there is a process of this index, too */
-/* A channel has a process, one that was started later, or no longer. */
-void tb_peers_use(struct tb_peers *peers, uint32_t index);
-void tb_peers_part(struct tb_peers *peers, uint32_t index);
+/* A channel has these processes (NULL: the first ones), or no longer. */
+void tb_peers_use(struct tb_peers *peers, const uint32_t *procs, uint32_t count, bool begins);
 int tb_peers_flush(struct tb_peers *peers); /* sends what waits for room; how many frames have gone */
 int tb_peers_bury(struct tb_peers *peers); /* ends the requests of those that broke, how many; not inside a transport */
 

@@ -379,11 +379,9 @@ static void tcp_drop(struct tb_endpoint *endpoint)
 
 static void tcp_forget(struct tb_endpoint *endpoint)
 {
-    struct tcp_peer *p = (struct tcp_peer *)endpoint;
-    struct tcp *t = (struct tcp *)endpoint->transport;
-    TB_ASSERT(tb_list_empty(&p->connections) && tb_list_empty(&p->notice));
-    free(p->story);
-    tb_endpoint_table_remove(&t->peers, endpoint);
+    TB_ASSERT(tb_list_empty(&((struct tcp_peer *)endpoint)->connections));
+    free(((struct tcp_peer *)endpoint)->story);
+    tb_endpoint_table_remove(&((struct tcp *)endpoint->transport)->peers, endpoint);
 }
 
 void tb_tcp_revive(struct tb_endpoint *endpoint)
@@ -408,10 +406,7 @@ static bool tcp_arm(struct tb_transport *transport)
     return tb_list_empty(&t->notices) && tb_list_empty(&t->troubled);
 }
 
-static void tcp_disarm(struct tb_transport *transport)
-{
-    (void)transport;
-}
+static void tcp_disarm(struct tb_transport *transport) {}
 
 static int tcp_descriptor(struct tb_transport *transport)
 {
