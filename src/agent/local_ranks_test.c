@@ -301,6 +301,43 @@ static void the_dying_are_not_stopped(void **state)
     world_close(&w);
 }
 
+/* Until each has written this. */
+static void run_until_said(struct world *w, const char *text)
+{
+    struct tb_control_frame frame;
+    for (int i = 0; i < 1000 && (strcmp(w->text[0][0], text) != 0 || strcmp(w->text[1][0], text) != 0); i++) {
+        struct pollfd ready = {.fd = w->t.loop.epoll, .events = POLLIN};
+        poll(&ready, 1, 10);
+        virtual_loop_turn(&w->t);
+        tb_control_stream_fill(&w->launcher);
+        while (tb_control_stream_next(&w->launcher, &frame) == TB_OK)
+            hear(w, &frame);
+    }
+    assert_string_equal(w->text[0][0], text);
+    assert_string_equal(w->text[1][0], text);
+}
+
+/* Those of one world are ended while others go on: who does not heed that is killed. */
+static void a_world_is_ended_by_itself(void **state)
+{
+    struct world w;
+    world_open(&w);
+    start(&w, "[ $TOMBOLO_RANK = 0 ] && trap '' TERM; echo on; exec sleep 60");
+    run_until_said(&w, "on\n");
+    tb_local_ranks_end(&w.local);
+    virtual_loop_pass(&w.t, tb_param.kill_grace / 2);
+    tb_local_ranks_end(&w.local); /* which changes nothing */
+    assert_int_equal(kill(w.local.ranks.all[0].pid, 0), 0);
+    virtual_loop_pass(&w.t, tb_param.kill_grace / 2 + 1);
+    run(&w, 2 * RANKS);
+    assert_int_equal(w.end_count, RANKS);
+    for (int i = 0; i < w.end_count; i++) {
+        assert_int_equal(w.ends[i].flags, TB_ENDED_STOPPED);
+        assert_int_equal(WTERMSIG(w.ends[i].status), w.ends[i].rank == 0 ? SIGKILL : SIGTERM);
+    }
+    world_close(&w);
+}
+
 /* A connection for a rank that has ended is closed. */
 static void the_ended_get_no_connections(void **state)
 {
@@ -324,6 +361,7 @@ int main(void)
         cmocka_unit_test(a_whole_life),
         cmocka_unit_test(ends_say_how_far_it_came),
         cmocka_unit_test(the_dying_are_not_stopped),
+        cmocka_unit_test(a_world_is_ended_by_itself),
         cmocka_unit_test(the_ended_get_no_connections),
     };
     signal(SIGPIPE, SIG_IGN);
