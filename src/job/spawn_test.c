@@ -68,6 +68,11 @@ static int decode_changed(void (*change)(struct tb_spawn *spawn))
     return rc;
 }
 
+static void leave_nobody(struct tb_spawn *spawn)
+{
+    spawn->apps[1].app.ranks = 0;
+}
+
 static void leave_gap(struct tb_spawn *spawn)
 {
     spawn->apps[1].app.first_rank = 4;
@@ -91,6 +96,7 @@ static void name_no_program(struct tb_spawn *spawn)
 static void refuses_what_makes_no_sense(void **state)
 {
     assert_int_equal(decode_changed(leave_gap), TB_ERR_PROTOCOL);
+    assert_int_equal(decode_changed(leave_nobody), TB_ERR_PROTOCOL);
     assert_int_equal(decode_changed(want_nobody), TB_ERR_PROTOCOL);
     assert_int_equal(decode_changed(want_too_many), TB_ERR_PROTOCOL);
     assert_int_equal(decode_changed(name_no_program), TB_ERR_PROTOCOL);
@@ -125,12 +131,42 @@ static void many_bytes_come_along(void **state)
     free(bytes);
 }
 
+static void bonds_travel(void **state)
+{
+    struct tb_bond bond = {.bonded = true, .count = TB_BOND_WORLDS}, got;
+    struct tb_writer w;
+    struct tb_reader r;
+    for (uint32_t i = 0; i < TB_BOND_WORLDS; i++)
+        bond.worlds[i] = 7 * i;
+    tb_writer_open(&w);
+    tb_bond_put(&w, &bond);
+    tb_reader_open(&r, w.bytes, w.length);
+    assert_int_equal(tb_bond_get(&r, &got), TB_OK);
+    assert_true(got.bonded);
+    assert_int_equal(got.count, bond.count);
+    assert_memory_equal(got.worlds, bond.worlds, sizeof bond.worlds);
+    for (size_t length = 0; length < w.length; length++) { /* whatever is missing is noticed */
+        tb_reader_open(&r, w.bytes, length);
+        assert_int_equal(tb_bond_get(&r, &got), TB_ERR_PROTOCOL);
+    }
+    tb_writer_close(&w);
+    tb_writer_open(&w);
+    tb_put_u8(&w, 0);
+    tb_put_u32(&w, TB_BOND_WORLDS + 1);
+    for (uint32_t i = 0; i <= TB_BOND_WORLDS; i++)
+        tb_put_u32(&w, i);
+    tb_reader_open(&r, w.bytes, w.length);
+    assert_int_equal(tb_bond_get(&r, &got), TB_ERR_PROTOCOL); /* too many */
+    tb_writer_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(travels),
         cmocka_unit_test(refuses_what_makes_no_sense),
         cmocka_unit_test(many_bytes_come_along),
+        cmocka_unit_test(bonds_travel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

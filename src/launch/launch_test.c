@@ -1,5 +1,6 @@
 #include "launch/job_plan.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -371,6 +372,31 @@ static void ranks_are_placed_on_a_grid(void **state)
     tb_options_close(&options);
 }
 
+static void check_universe(const char *line, uint32_t expected)
+{
+    struct tb_options options;
+    struct tb_placement placement;
+    assert_int_equal(parse(&options, line), TB_OK);
+    assert_int_equal(tb_placement_make(&placement, &options), TB_OK);
+    assert_int_equal(placement.book.universe, expected);
+    tb_placement_close(&placement);
+    tb_options_close(&options);
+}
+
+/* Room for processes that are started later, on the hosts of the job. */
+static void slots_are_counted(void **state)
+{
+    cpu_set_t cpus;
+    assert_int_equal(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+    uint32_t here = (uint32_t)CPU_COUNT(&cpus);
+    check_universe("-n 1 x", here);
+    check_universe("-n 900 x", here > 900 ? here : 900);
+    check_universe("-n 3 -H a:4,b:8 x", 4); /* b has none of them, and takes no part */
+    check_universe("-n 5 -H a:4,b:8 x", 12);
+    check_universe("-n 9 -H a,b x", 9);
+    check_universe("-n 2 -H a:4,b --ppn 1 x", 2);
+}
+
 static void impossible_places_are_refused(void **state)
 {
     struct tb_options options;
@@ -413,7 +439,7 @@ int main(void)
         cmocka_unit_test(encryption_is_chosen),       cmocka_unit_test(variables_for_all),
         cmocka_unit_test(wrong_options_are_refused),  cmocka_unit_test(ranks_are_placed),
         cmocka_unit_test(ranks_are_placed_on_a_grid), cmocka_unit_test(impossible_places_are_refused),
-        cmocka_unit_test(programs_keep_their_ranks),
+        cmocka_unit_test(slots_are_counted),          cmocka_unit_test(programs_keep_their_ranks),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);
