@@ -130,6 +130,17 @@ static void spawn_once(int i)
     MPI_Comm_disconnect(&inter);
 }
 
+/* Those that cannot be started, or never join, leave no more. */
+static void spawn_in_vain(int i)
+{
+    MPI_Comm inter;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK_CLASS(MPI_Comm_spawn(i % 16 == 0 ? "/bin/true" : "/no/such/program", MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0,
+                               MPI_COMM_SELF, &inter, MPI_ERRCODES_IGNORE),
+                MPI_ERR_SPAWN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
 static void answer(MPI_Comm parent)
 {
     int value;
@@ -166,6 +177,8 @@ static void spawn_often(int times)
         if (i == times / 5)
             look(&before);
         spawn_once(i);
+        if (i % 8 == 0)
+            spawn_in_vain(i);
     }
     compare(&before);
 }
