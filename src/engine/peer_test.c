@@ -1,0 +1,153 @@
+/* What an engine keeps of processes that were started later than those with which the job has begun: all of it while
+ * they live or some channel has them, nothing afterwards. */
+#include "engine/channel.h"
+#include "engine/loopback_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool knows(void *context, uint32_t index)
+{
+    return index < 5000;
+}
+
+static struct tb_engine *open_engine(struct loop_net *net)
+{
+    struct tb_engine *engine;
+    loop_net_init(net, 1);
+    net->table = tb_transport_sim;
+    net->transports[0] = &net->table;
+    const struct tb_engine_config config = {.transport = {.self = {7, 0}, .local_count = 1, .sim = &net->sim},
+                                            .processes = 2,
+                                            .transports = net->transports,
+                                            .knows = knows,
+                                            .context = net,
+                                            .control = -1};
+    assert_int_equal(tb_engine_open(&config, &engine), TB_OK);
+    return engine;
+}
+
+static void close_engine(struct loop_net *net, struct tb_engine *engine)
+{
+    tb_engine_close(engine);
+    tb_sim_destroy(&net->sim);
+}
+
+/* Number `number` of those that have this process and another one. */
+static struct tb_channel *open_with(struct tb_engine *engine, uint32_t number, uint32_t index)
+{
+    struct tb_channel *channel;
+    const uint32_t procs[] = {0, index};
+    const struct tb_channel_config config = {
+        .context = tb_context_make(0, 0, 2 + number, TB_PLANE_POINT), .size = 2, .procs = procs};
+    assert_int_equal(tb_channel_open(engine, &config, &channel), TB_OK);
+    return channel;
+}
+
+static void lose(struct tb_engine *engine, uint32_t index)
+{
+    tb_engine_lost(engine, (struct tb_proc){7, index}, tb_error(TB_ERR_PEER, "it was killed"));
+    tb_engine_progress(engine);
+}
+
+static bool is_kept(const struct tb_engine *engine, uint32_t index)
+{
+    return index < engine->peers.count && engine->peers.by_index[index] != NULL;
+}
+
+static void with_its_last_channel(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    struct tb_channel *a = open_with(engine, 0, 9), *b = open_with(engine, 1, 9);
+    assert_non_null(tb_peer_of(engine, 9));
+    lose(engine, 9);
+    assert_true(a->lost != NULL && b->lost != NULL);
+    tb_channel_close(a);
+    tb_engine_progress(engine);
+    assert_true(is_kept(engine, 9)); /* the other one tells why it is lost */
+    assert_int_equal(tb_channel_mourn(b), TB_ERR_PEER);
+    tb_channel_close(b);
+    tb_engine_progress(engine);
+    assert_false(is_kept(engine, 9));
+    close_engine(&net, engine);
+}
+
+static void who_goes_after_that(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    struct tb_channel *a = open_with(engine, 0, 9);
+    assert_non_null(tb_peer_of(engine, 9));
+    tb_channel_close(a);
+    tb_engine_progress(engine);
+    assert_true(is_kept(engine, 9)); /* it may still send something */
+    struct tb_channel *b = open_with(engine, 1, 9);
+    lose(engine, 9);
+    assert_true(is_kept(engine, 9)); /* they have met again */
+    tb_channel_close(b);
+    tb_engine_progress(engine);
+    assert_false(is_kept(engine, 9));
+    close_engine(&net, engine);
+}
+
+/* A communicator that is being made may have it. */
+static void who_was_never_known(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    lose(engine, 9);
+    assert_true(is_kept(engine, 9));
+    struct tb_channel *a = open_with(engine, 0, 9);
+    assert_non_null(a->lost);
+    tb_channel_close(a);
+    tb_engine_progress(engine);
+    assert_false(is_kept(engine, 9));
+    close_engine(&net, engine);
+}
+
+/* Those with which the job has begun are few, and stay. */
+static void the_first_ones_stay(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    struct tb_channel *a = open_with(engine, 0, 1);
+    lose(engine, 1);
+    tb_channel_close(a);
+    tb_engine_progress(engine);
+    assert_true(is_kept(engine, 1));
+    close_engine(&net, engine);
+}
+
+static void thousands_in_turn(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    for (uint32_t i = 2; i < 4000; i++) {
+        struct tb_channel *channel = open_with(engine, i, i);
+        assert_non_null(tb_peer_of(engine, i));
+        if (i % 2 == 0)
+            tb_channel_close(channel);
+        lose(engine, i);
+        if (i % 2 == 1)
+            tb_channel_close(channel);
+        tb_engine_progress(engine);
+        assert_false(is_kept(engine, i));
+    }
+    for (uint32_t i = 0; i < engine->peers.count - engine->peers.begun; i++)
+        assert_int_equal(engine->peers.uses[i], 0);
+    close_engine(&net, engine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(with_its_last_channel), cmocka_unit_test(who_goes_after_that),
+        cmocka_unit_test(who_was_never_known),   cmocka_unit_test(the_first_ones_stay),
+        cmocka_unit_test(thousands_in_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
