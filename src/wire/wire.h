@@ -578,8 +578,7 @@ enum tb_control {
     TB_CONTROL_WORLD_FAILED = 185, /* agent to launcher: first, how many were not started, text: why; those that run are
                                     * ended */
     TB_CONTROL_JOINED = 186,       /* agent to launcher: rank: it has called MPI_Init */
-    TB_CONTROL_ANSWER = 187, /* launcher to agent: rank, number, code, text, bytes: of SPAWN, MEET, REGISTRY or BOND.
-                              * Agent to rank: number, code, text; the bytes, if there are any, in a memfd */
+    TB_CONTROL_ANSWER = 187, /* to agent: rank, number, code, text, bytes; to rank: without rank, bytes in a memfd */
     TB_CONTROL_MEET = 188,   /* as SPAWN, of what a rank wants of a port: struct tb_meeting */
     TB_CONTROL_BOND = 191 /* as SPAWN, of which worlds a rank is connected with: struct tb_bond. Number 0: no answer */
 };
