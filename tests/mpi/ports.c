@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define PAIRS 20
@@ -133,6 +134,84 @@ static void join_nobody(void)
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
+/* As this process introduces itself at a socket. */
+struct introduction {
+    uint32_t magic, job, index, unused;
+    uint64_t context;
+};
+
+/* Whoever is at the other end cannot make this process use a context that is not its own to give. */
+static void join_an_impostor(void)
+{
+    int ends[2];
+    MPI_Comm inter = MPI_COMM_WORLD;
+    struct introduction mine = {0}, forged;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    for (int round = 0; round < 2; round++) {
+        forged = mine; /* nonsense at first; then it is known how one looks */
+        forged.index = mine.index > 0 ? 0 : 1;
+        CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        CHECK_EQUAL(write(ends[1], &forged, sizeof forged), (ssize_t)sizeof forged);
+        CHECK_CLASS(MPI_Comm_join(ends[0], &inter), MPI_ERR_ARG);
+        CHECK(inter == MPI_COMM_NULL, "there is a communicator");
+        CHECK_EQUAL(read(ends[1], &mine, sizeof mine), (ssize_t)sizeof mine);
+        close(ends[1]);
+        close(ends[0]);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
+/* A socket between the first two ranks; -1: they are not on one host. */
+static int connect_pair(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int pid = (int)getpid(), fd = socket(AF_UNIX, SOCK_STREAM, 0), accepted;
+    MPI_Bcast(&pid, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "tombolo-test-ports-%d", pid);
+    if (test_rank == 0)
+        CHECK(bind(fd, (struct sockaddr *)&name, sizeof name) == 0 && listen(fd, 1) == 0, "there is no socket");
+    MPI_Barrier(MPI_COMM_WORLD);
+    int there = test_rank != 1 || connect(fd, (struct sockaddr *)&name, sizeof name) == 0;
+    MPI_Bcast(&there, 1, MPI_INT, 1, MPI_COMM_WORLD);
+    if (test_rank == 0 && there) {
+        accepted = accept(fd, NULL, NULL);
+        close(fd);
+        fd = accepted;
+    }
+    if (test_rank < 2 && there)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Who waits for the other end makes progress, without which that end would never come. */
+static void join_somebody(void)
+{
+    enum { BYTES = 4 << 20 };
+    char *data;
+    MPI_Request request;
+    MPI_Comm inter;
+    int fd = test_size > 1 ? connect_pair() : -1;
+    if (fd < 0)
+        return;
+    data = test_memory(BYTES);
+    if (test_rank == 0) {
+        MPI_Irecv(data, BYTES, MPI_BYTE, 1, 7, MPI_COMM_WORLD, &request);
+    } else {
+        test_fill(data, BYTES, 5);
+        test_sleep(0.05);
+        MPI_Ssend(data, BYTES, MPI_BYTE, 0, 7, MPI_COMM_WORLD);
+    }
+    CHECK_EQUAL(MPI_Comm_join(fd, &inter), MPI_SUCCESS);
+    if (test_rank == 0)
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK_DATA(data, BYTES, 5);
+    greet(inter, test_rank, 1 - test_rank);
+    MPI_Comm_disconnect(&inter);
+    close(fd);
+    free(data);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm parent, half;
@@ -149,6 +228,8 @@ int main(int argc, char **argv)
         failures();
         closed_while_waiting();
         join_nobody();
+        join_an_impostor();
+        join_somebody();
     }
     MPI_Comm_free(&half);
     return test_end();
