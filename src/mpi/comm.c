@@ -109,12 +109,12 @@ static void groups_of(const struct tb_comm *comm, struct tb_bond_group groups[st
         groups[1] = (struct tb_bond_group){comm->local->procs, comm->local->size};
 }
 
-/* One that each process makes for itself connects with nobody. */
+/* One that grows is made by each process for itself, and connects with nobody. */
 static void comm_bond(struct tb_comm *comm)
 {
     struct tb_bond_group groups[2];
     groups_of(comm, groups);
-    comm->bonded = tb_context_leader(comm->context) < TB_JOB_RANKS_LIMIT && tb_bonds_hold(groups);
+    comm->bonded = !comm->grows && tb_bonds_hold(groups);
 }
 
 void tb_comm_unbond(struct tb_comm *comm, bool freed)
