@@ -374,6 +374,29 @@ static void only_what_is_attached_is_accessed(void **state)
     dynamic = false;
 }
 
+/* Who reaches whom without frames is known only when all have opened a window: the one that does not is served by a
+ * standby. */
+static bool is_reached;
+
+static bool reaches(void *context, uint32_t rank)
+{
+    return is_reached;
+}
+
+static void who_is_not_reached_is_served_by_a_standby(void **state)
+{
+    static const struct tb_window_near near = {.reaches = reaches};
+    for (int reached = 0; reached < 2; reached++) {
+        begin(variants[0]);
+        windows[0]->near = &near;
+        is_reached = reached;
+        tb_window_watch(windows[0]);
+        assert_int_equal(windows[0]->watched, reached ? 0 : 1u << TB_STANDBY_HOST);
+        tb_engine_stand_down(net.engines[0]);
+        end();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +409,7 @@ int main(void)
         cmocka_unit_test(what_was_completed_is_there),
         cmocka_unit_test(nothing_outside_is_touched),
         cmocka_unit_test(only_what_is_attached_is_accessed),
+        cmocka_unit_test(who_is_not_reached_is_served_by_a_standby),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
