@@ -3,6 +3,7 @@
  * Longer than 600 lines because each frame of the launcher, and each report of a part, has its few lines here. */
 #include "agent/agent.h"
 
+#include "agent/border.h"
 #include "agent/host_network.h"
 #include "agent/host_worlds.h"
 #include "agent/process.h"
@@ -52,6 +53,7 @@ struct tb_agent {
     struct tb_tunnels tunnels;
     struct tb_member member; /* who we are, for the network, */
     struct tb_host_network network;
+    struct tb_border border; /* to other jobs */
 };
 
 static void stop(struct tb_agent *agent, bool now);
@@ -102,7 +104,7 @@ static void finish(struct tb_agent *agent)
 /* Nothing more will come from the ranks. Others may still need what they have said, or us to pass something on. */
 static void rest(struct tb_agent *agent)
 {
-    if (!(agent->setup.flags & TB_SETUP_STAYS)) {
+    if (!(agent->setup.flags & TB_SETUP_STAYS) && !tb_border_is_used(&agent->border)) {
         finish(agent);
         return;
     }
@@ -227,8 +229,9 @@ static void output_heard(void *context)
 
 static bool has_rank(void *context, uint32_t rank)
 {
-    const struct tb_local_ranks *local = tb_host_worlds_find(&((const struct tb_agent *)context)->worlds, rank);
-    return local != NULL && tb_local_ranks_has(local, rank);
+    const struct tb_agent *agent = context;
+    const struct tb_local_ranks *local = tb_host_worlds_find(&agent->worlds, rank);
+    return local != NULL ? tb_local_ranks_has(local, rank) : tb_border_has(&agent->border, rank);
 }
 
 static bool rank_is_gone(void *context, uint32_t rank)
@@ -244,8 +247,16 @@ static void take_connection(void *context, uint32_t rank, struct tb_proc proc, e
     struct tb_local_ranks *local = tb_host_worlds_find(&agent->worlds, rank);
     if (local != NULL)
         tb_local_ranks_connection(local, rank, proc, stream, error, descriptor);
+    else if (error == TB_OK && proc.index == agent->member.self.index)
+        tb_border_connection(&agent->border, rank, stream, descriptor);
     else if (descriptor >= 0)
-        close(descriptor); /* its world has ended */
+        close(descriptor); /* its world has ended, or it is of another job, with whom only agents speak */
+}
+
+static void border_connects(void *context, uint32_t rank, enum tb_stream stream)
+{
+    struct tb_agent *agent = context;
+    tb_host_network_connect(&agent->network, rank, agent->member.self, stream);
 }
 
 static void take_control_stream(void *context, const struct tb_connected *connected)
@@ -458,6 +469,12 @@ static void take_stand_ins(struct tb_agent *agent, struct tb_reader *r)
         tb_uplink_send(&agent->uplink, TB_CONTROL_TOLD);
 }
 
+static void take_border(struct tb_agent *agent, struct tb_reader *r)
+{
+    if (agent->member.running)
+        tb_border_take(&agent->border, r);
+}
+
 static void take_call(struct tb_agent *agent, struct tb_reader *r)
 {
     tb_host_network_called(&agent->network, r);
@@ -483,7 +500,8 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
                  {TB_CONTROL_ADDRESS_BOOK, take_book}, {TB_CONTROL_STAND_INS, take_stand_ins},
                  {TB_CONTROL_START, take_start},       {TB_CONTROL_SIGNAL, take_signal},
                  {TB_CONTROL_STOP, take_stop},         {TB_CONTROL_ASK, take_ask},
-                 {TB_CONTROL_WORLD, take_world},       {TB_CONTROL_WORLD_START, take_world_start}};
+                 {TB_CONTROL_WORLD, take_world},       {TB_CONTROL_WORLD_START, take_world_start},
+                 {TB_CONTROL_BORDER, take_border}};
     struct tb_agent *agent = context;
     if (tb_tunnels_take(&agent->tunnels, frame) || tb_host_worlds_take(&agent->worlds, frame))
         return;
@@ -524,6 +542,7 @@ static void settle(struct tb_loop *loop)
 {
     struct tb_agent *agent = TB_CONTAINER(loop, struct tb_agent, loop);
     tb_tunnels_settle(&agent->tunnels);
+    tb_border_settle(&agent->border);
     tb_host_worlds_settle(&agent->worlds);
     if (tb_uplink_settle(&agent->uplink) == TB_OK && agent->gone_told)
         loop->stop = true;
@@ -557,6 +576,8 @@ static void open_parts(struct tb_agent *agent)
                                        .book = &agent->book,
                                        .routes = &agent->routes};
     tb_host_network_open(&agent->network, &agent->member, &network);
+    tb_border_open(&agent->border, &agent->member, &agent->uplink,
+                   &(struct tb_border_events){.context = agent, .connect = border_connects});
 }
 
 static int open_all(struct tb_agent *agent)
@@ -598,6 +619,7 @@ int tb_agent_run(struct tb_guardian *guardian)
     if (!agent->orderly)
         tb_host_worlds_kill(&agent->worlds);
     tb_guardian_leave(agent->guardian, agent->orderly);
+    tb_border_close(&agent->border);
     tb_host_network_close(&agent->network);
     /* Everything else goes with the process. */
     return agent->exit_code;

@@ -122,7 +122,7 @@ static void put_numbers(struct tb_control_stream *s, enum tb_control kind, uint3
 static void put_book(struct tb_control_stream *s)
 {
     static struct tb_host hosts[HOSTS];
-    struct tb_rank_range ranges[HOSTS] = {{0, LOCAL_RANKS, 0, 0}};
+    struct tb_rank_range ranges[HOSTS] = {{0, LOCAL_RANKS, 0, 0, 0, 0}};
     struct tb_address_book book = {.version = 1,
                                    .job = JOB,
                                    .ranks = RANKS,
@@ -139,7 +139,7 @@ static void put_book(struct tb_control_stream *s)
         hosts[i].first_rank = i == 0 ? 0 : LOCAL_RANKS + i - 1;
         hosts[i].place = i % 3;
         if (i > 0)
-            ranges[i] = (struct tb_rank_range){hosts[i].first_rank, 1, i, 0};
+            ranges[i] = (struct tb_rank_range){.first_rank = hosts[i].first_rank, .count = 1, .host = i};
     }
     if (tb_address_book_encode(&book, tb_control_stream_begin(s, TB_CONTROL_ADDRESS_BOOK)) == TB_OK)
         assert_int_equal(tb_control_stream_end(s), TB_OK);

@@ -99,7 +99,7 @@ int tb_host_worlds_expect(struct tb_host_worlds *w, struct tb_reader *r, struct 
         rc = tb_worlds_add(book, ranges, count);
     for (uint32_t i = 0; i < count && rc == TB_OK; i++) {
         size += ranges[i].count;
-        here = here || ranges[i].host == host;
+        here = here || (ranges[i].host == host && ranges[i].job == 0); /* others are not started here */
     }
     uint32_t first = rc == TB_OK ? ranges[0].first_rank : 0;
     free(ranges);

@@ -221,7 +221,7 @@ static void contexts_that_nobody_knows(void **state)
         uint32_t used = net.engines[0]->contexts.used;
         for (uint32_t i = 0; i < TB_UNKNOWN_LIMIT + 1000; i++) {
             assert_int_equal(p->error, i <= TB_UNKNOWN_LIMIT ? TB_OK : TB_ERR_PROTOCOL);
-            frame(kinds[k], tb_context_make(0, 1, 1000 + i, TB_PLANE_COLLECTIVE), 0);
+            frame(kinds[k], tb_context_make(1, 1000 + i, TB_PLANE_COLLECTIVE), 0);
         }
         assert_int_equal(net.engines[0]->contexts.used, used + TB_UNKNOWN_LIMIT);
         given_up(p, &r, "communicators that do not exist");
@@ -235,7 +235,7 @@ static void contexts_become_known(void **state)
     struct tb_peer *p = begin(&r);
     for (uint32_t i = 0; i < 100; i++) {
         struct tb_channel *channel;
-        uint64_t context = tb_context_make(0, 0, 1000 + i, TB_PLANE_POINT);
+        uint64_t context = tb_context_make(0, 1000 + i, TB_PLANE_POINT);
         frame(TB_KIND_EAGER, context, 10);
         assert_int_equal(p->unknown, 1);
         struct tb_channel_config config = {.context = context, .size = 2, .rank = 0};

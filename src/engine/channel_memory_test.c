@@ -11,7 +11,7 @@
 
 static uint64_t context_of(uint32_t counter)
 {
-    return tb_context_make(0, 1, counter, TB_PLANE_POINT);
+    return tb_context_make(1, counter, TB_PLANE_POINT);
 }
 
 /* Process 0 opens a channel whose ranks are in the other order, so that there is more to allocate. */

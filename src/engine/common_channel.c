@@ -131,7 +131,8 @@ static void claim_if_first(struct tb_transport *memory, const struct tb_board_ke
 /* Whoever made up the context has claimed a board, which nobody needs. */
 static void unclaim_if_leader(struct tb_engine *e, const struct tb_board_key *key)
 {
-    if (memory_of(e) != NULL && tb_context_leader(key->context) == e->config.transport.self.index)
+    const struct tb_proc self = e->config.transport.self;
+    if (memory_of(e) != NULL && tb_context_leader(key->context, self.job) == self.index)
         tb_board_unclaim(memory_of(e), key);
 }
 

@@ -204,7 +204,7 @@ static uint32_t counter = 1000;
 /* A channel of all ranks, the last rank of the job being the first in it, which has made up the context. */
 static uint64_t reversed_make(struct hosts *h, uint32_t *procs, struct tb_channel **channels)
 {
-    uint64_t context = tb_context_make(0, h->ranks - 1, counter++, TB_PLANE_POINT);
+    uint64_t context = tb_context_make(h->ranks - 1, counter++, TB_PLANE_POINT);
     for (uint32_t i = 0; i < h->ranks; i++)
         procs[i] = h->ranks - 1 - i;
     tb_engine_claim(h->engines[h->ranks - 1], context, false);
@@ -271,7 +271,7 @@ static void a_failed_agreement_leaves_nothing(void **state)
     for (uint32_t absent = 0; absent < h.ranks; absent++) {
         struct tb_channel *channels[RANKS] = {NULL};
         uint32_t procs[RANKS];
-        uint64_t context = tb_context_make(0, 0, counter++, TB_PLANE_POINT);
+        uint64_t context = tb_context_make(0, counter++, TB_PLANE_POINT);
         tb_engine_claim(h.engines[0], context, false);
         for (uint32_t i = 0; i < h.ranks; i++)
             procs[i] = i;
@@ -294,8 +294,8 @@ static void a_failed_agreement_leaves_nothing(void **state)
                 call_free(&call);
                 tb_channel_close(channels[i]);
             }
-        tb_engine_claim(h.engines[absent], tb_context_make(0, absent, counter, TB_PLANE_POINT), false);
-        tb_engine_unclaim(h.engines[absent], tb_context_make(0, absent, counter++, TB_PLANE_POINT));
+        tb_engine_claim(h.engines[absent], tb_context_make(absent, counter, TB_PLANE_POINT), false);
+        tb_engine_unclaim(h.engines[absent], tb_context_make(absent, counter++, TB_PLANE_POINT));
         all_taken(&h, 0);
     }
     hosts_close(&h);
@@ -309,7 +309,7 @@ static void a_channel_of_some(void **state)
     struct call calls[3];
     struct hosts h;
     hosts_open(&h, worlds[2].of, worlds[2].ranks);
-    uint64_t context = tb_context_make(0, 10, counter++, TB_PLANE_POINT);
+    uint64_t context = tb_context_make(10, counter++, TB_PLANE_POINT);
     tb_engine_claim(h.engines[10], context, false);
     for (uint32_t i = 0; i < 3; i++) {
         const struct tb_channel_config config = config_of(context, 3, i, procs);

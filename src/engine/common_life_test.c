@@ -196,7 +196,7 @@ static void losses_are_remembered(void **state)
     struct host h;
     struct call calls[2];
     struct tb_channel *first[2];
-    uint64_t context = tb_context_make(0, 0, 10, TB_PLANE_POINT);
+    uint64_t context = tb_context_make(0, 10, TB_PLANE_POINT);
     host_open(&h, 3);
     for (uint32_t rank = 0; rank < 2; rank++)
         tb_engine_lost(h.engines[rank], (struct tb_proc){7, 2}, tb_error(TB_ERR_PEER, "lost in this test"));
@@ -230,7 +230,7 @@ static void boards_come_back(void **state)
     host_open(&h, 2);
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < MOST; i++) {
-            uint64_t context = tb_context_make(0, i % 2, 10 + i, TB_PLANE_POINT);
+            uint64_t context = tb_context_make(i % 2, 10 + i, TB_PLANE_POINT);
             tb_engine_claim(h.engines[i % 2], context, false);
             for (uint32_t rank = 0; rank < 2; rank++)
                 channel_make(&h, rank, context, &channels[rank][i]);
@@ -258,7 +258,7 @@ static void boards_are_cleared(void **state)
     host_open(&h, 2);
     struct tb_channel *first[2] = {h.channels[0], h.channels[1]};
     for (uint32_t round = 0; round < 5; round++) {
-        uint64_t context = tb_context_make(0, 0, 10 + round, TB_PLANE_POINT);
+        uint64_t context = tb_context_make(0, 10 + round, TB_PLANE_POINT);
         tb_engine_claim(h.engines[0], context, false);
         for (uint32_t rank = 0; rank < 2; rank++)
             channel_make(&h, rank, context, &h.channels[rank]);

@@ -230,7 +230,7 @@ static void stage_open_in(struct stage *s, uint32_t composites, bool threaded)
     const struct tb_contract contract = {.composite = TB_COMPOSITE_BARRIER, .driver = RECORDER};
     struct tb_engine_config config = {
         .transport = {.self = {7, 0}}, .processes = 2, .threaded = threaded, .control = -1, .drivers = drivers};
-    struct tb_channel_config channel = {.context = tb_context_make(0, 0, 1, TB_PLANE_POINT), .size = 2, .common = true};
+    struct tb_channel_config channel = {.context = tb_context_make(0, 1, TB_PLANE_POINT), .size = 2, .common = true};
     struct tb_builder b;
     assert_int_equal(tb_param_load(), TB_OK);
     memset(s, 0, sizeof *s);
@@ -420,7 +420,7 @@ static void channels_without_a_driver(void **state)
 {
     struct stage s;
     struct tb_channel *channel;
-    struct tb_channel_config config = {.context = tb_context_make(0, 0, 2, TB_PLANE_POINT), .size = 2};
+    struct tb_channel_config config = {.context = tb_context_make(0, 2, TB_PLANE_POINT), .size = 2};
     stage_open(&s, 1);
     assert_int_equal(tb_channel_open(s.engine, &config, &channel), TB_OK);
     assert_false(tb_channel_common(channel));

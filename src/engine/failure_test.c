@@ -208,7 +208,7 @@ static void a_start_of_a_persistent_one(void **state)
 /* A note for a communicator that is not here yet, and for one that is gone. */
 static void communicators_come_and_go(void **state)
 {
-    uint64_t later = tb_context_make(0, 0, 9, TB_PLANE_POINT);
+    uint64_t later = tb_context_make(0, 9, TB_PLANE_POINT);
     struct tb_channel *channels[2];
     struct tb_channel_config config = {.context = later, .size = 2};
     stage_open();

@@ -27,7 +27,7 @@ struct host {
     struct tb_channel *channels[RANKS];
 };
 
-#define FIRST tb_context_make(0, 0, 1, TB_PLANE_POINT)
+#define FIRST tb_context_make(0, 1, TB_PLANE_POINT)
 
 static bool is_local(void *context, struct tb_proc proc)
 {

@@ -47,7 +47,7 @@ static void rings_run(struct hosts *h, struct tb_channel *const *channels, uint3
  * chance. */
 static void boards_are_back(struct hosts *h, uint32_t who)
 {
-    uint64_t another = tb_context_make(0, who, counter++, TB_PLANE_POINT);
+    uint64_t another = tb_context_make(who, counter++, TB_PLANE_POINT);
     tb_engine_claim(h->engines[who], another, false);
     tb_engine_unclaim(h->engines[who], another);
     for (uint32_t host = 0; host < 3; host++)
@@ -58,7 +58,7 @@ static void boards_are_back(struct hosts *h, uint32_t who)
 static bool fails_at(struct hosts *h, uint32_t who, uint32_t nth, bool backwards)
 {
     struct tb_channel *channels[RANKS] = {NULL};
-    uint64_t context = tb_context_make(0, 0, counter++, TB_PLANE_POINT), word = UINT64_MAX;
+    uint64_t context = tb_context_make(0, counter++, TB_PLANE_POINT), word = UINT64_MAX;
     static const uint32_t procs[RANKS] = {0, 1, 2, 3, 4, 5, 6};
     uint32_t left = nth;
     int error = TB_OK;

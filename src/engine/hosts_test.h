@@ -17,7 +17,7 @@
 #include "engine/engine_state.h"
 #include "transport/sim/sim.h"
 
-#define WORLD tb_context_make(0, 0, TB_CONTEXT_WORLD, TB_PLANE_POINT)
+#define WORLD tb_context_make(0, TB_CONTEXT_WORLD, TB_PLANE_POINT)
 
 struct hosts {
     uint32_t ranks, count;
@@ -107,7 +107,7 @@ static uint32_t boards_free(const struct hosts *h, uint32_t host)
     struct tb_transport *memory = h->engines[h->place[host].procs[0]]->local;
     uint32_t free = 0;
     for (uint32_t i = 0; i < 600 && memory != NULL; i++) {
-        const struct tb_board_key key = {tb_context_make(0, 0, 200000 + i % 300, TB_PLANE_POINT), 0};
+        const struct tb_board_key key = {tb_context_make(0, 200000 + i % 300, TB_PLANE_POINT), 0};
         if (i < 300) {
             tb_board_claim(memory, &key, false);
             free += tb_board_claimed(memory, &key);
@@ -182,13 +182,13 @@ static void hosts_close(struct hosts *h)
 static __attribute__((unused)) void boards_exhaust(struct hosts *h, uint32_t rank)
 {
     for (uint32_t i = 0; i < 300; i++)
-        tb_engine_claim(h->engines[rank], tb_context_make(0, rank, 100000 + i, TB_PLANE_POINT), false);
+        tb_engine_claim(h->engines[rank], tb_context_make(rank, 100000 + i, TB_PLANE_POINT), false);
 }
 
 static __attribute__((unused)) void boards_return(struct hosts *h, uint32_t rank)
 {
     for (uint32_t i = 0; i < 300; i++)
-        tb_engine_unclaim(h->engines[rank], tb_context_make(0, rank, 100000 + i, TB_PLANE_POINT));
+        tb_engine_unclaim(h->engines[rank], tb_context_make(rank, 100000 + i, TB_PLANE_POINT));
 }
 
 #endif

@@ -51,7 +51,7 @@ static inline void loop_net_init(struct loop_net *net, uint32_t count)
         abort();
 }
 
-#define LOOP_CONTEXT tb_context_make(0, 0, 1, TB_PLANE_POINT)
+#define LOOP_CONTEXT tb_context_make(0, 1, TB_PLANE_POINT)
 
 static inline void loop_net_open(struct loop_net *net, bool threaded)
 {

@@ -99,7 +99,7 @@ static void contexts_not_yet_known_wait(void **state)
     struct tb_channel *early, *late;
     loop_net_init(&net, 2);
     loop_net_open(&net, false);
-    struct tb_channel_config config = {.context = tb_context_make(0, 0, 2, TB_PLANE_POINT), .size = 2, .rank = 0};
+    struct tb_channel_config config = {.context = tb_context_make(0, 2, TB_PLANE_POINT), .size = 2, .rank = 0};
     assert_int_equal(tb_channel_open(net.engines[0], &config, &early), TB_OK);
     struct tb_buffer b = bytes_of(out, 200), large = bytes_of(out, 9000), room = bytes_of(in, BIG);
     s.complete = s2.complete = r.complete = NULL;

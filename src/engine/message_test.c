@@ -320,7 +320,7 @@ static void a_channel_reaches_later_ones(void **state)
     struct tb_channel *few, *all;
     loop_net_init(&net, 3);
     loop_net_open(&net, false);
-    struct tb_channel_config config = {.context = tb_context_make(0, 0, 2, TB_PLANE_POINT), .size = 2, .rank = 0};
+    struct tb_channel_config config = {.context = tb_context_make(0, 2, TB_PLANE_POINT), .size = 2, .rank = 0};
     assert_int_equal(tb_channel_open(net.engines[0], &config, &few), TB_OK);
     config.size = 3;
     config.rank = 2;

@@ -53,7 +53,7 @@ static uint32_t port_send(void *owner, const struct tb_multicast_out *out, uint3
 static bool is_foreign(const struct tb_multicast_port *port, const struct tb_datagram *head)
 {
     const struct tb_multicast_heard *h;
-    if (head->type != TB_DATAGRAM_DATA || head->context != tb_cast_context(tb_context_leader(head->context)))
+    if (head->type != TB_DATAGRAM_DATA || head->context != tb_cast_context((uint32_t)(head->context >> 32)))
         return false;
     TB_LIST_EACH (h, &port->heard, const struct tb_multicast_heard, in_port)
         if (h->context == head->context && h->number == head->number)

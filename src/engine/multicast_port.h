@@ -23,7 +23,7 @@ struct tb_multicast_heard {
 /* The context in which a process multicasts its casts (cast.h): that of its MPI_COMM_SELF. */
 static inline uint64_t tb_cast_context(uint32_t process)
 {
-    return tb_context_make(0, process, TB_CONTEXT_SELF, TB_PLANE_POINT);
+    return tb_context_make(process, TB_CONTEXT_SELF, TB_PLANE_POINT);
 }
 
 struct tb_multicast_port {

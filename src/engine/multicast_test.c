@@ -493,7 +493,7 @@ static void a_root_leaves_early(void **state)
     struct hosts h;
     struct call calls[RANKS];
     struct tb_channel *own[RANKS];
-    const uint64_t context = tb_context_make(0, 0, 9, TB_PLANE_POINT);
+    const uint64_t context = tb_context_make(0, 9, TB_PLANE_POINT);
     world_open(&h, true);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         const struct tb_channel_config config = config_of(context, RANKS, rank, NULL);

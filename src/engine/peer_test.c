@@ -42,7 +42,7 @@ static struct tb_channel *open_with(struct tb_engine *engine, uint32_t number, u
     struct tb_channel *channel;
     const uint32_t procs[] = {0, index};
     const struct tb_channel_config config = {
-        .context = tb_context_make(0, 0, 2 + number, TB_PLANE_POINT), .size = 2, .procs = procs};
+        .context = tb_context_make(0, 2 + number, TB_PLANE_POINT), .size = 2, .procs = procs};
     assert_int_equal(tb_channel_open(engine, &config, &channel), TB_OK);
     return channel;
 }

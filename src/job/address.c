@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void tb_address_put(struct tb_writer *w, const struct tb_address *address)
 {
@@ -90,4 +91,61 @@ int tb_ports_parse(const char *text, uint16_t *low, uint16_t *high)
     *low = (uint16_t)first;
     *high = (uint16_t)last;
     return TB_OK;
+}
+
+/* -1: errno says why. */
+static int listen_at(uint16_t port)
+{
+    struct tb_address any = {.family = 6, .port = port};
+    struct sockaddr_storage name;
+    int off = 0, on = 1, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0) {
+        if (fd >= 0)
+            close(fd);
+        any.family = 4;
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    }
+    if (fd < 0)
+        return -1;
+    socklen_t length = tb_address_socket(&any, &name);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)&name, length) == 0 && listen(fd, SOMAXCONN) == 0)
+        return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+int tb_ports_listen(const char *text, uint16_t *port)
+{
+    struct sockaddr_in6 name = {0}; /* the port is at the same place in both families */
+    socklen_t length = sizeof name;
+    uint16_t low, high;
+    int fd = -1;
+    errno = EINVAL;
+    if (tb_ports_parse(text, &low, &high) != TB_OK)
+        return -1;
+    for (uint32_t at = low; at <= high && fd < 0; at++)
+        fd = listen_at((uint16_t)at);
+    if (fd >= 0 && getsockname(fd, (struct sockaddr *)&name, &length) == 0)
+        *port = ntohs(name.sin6_port);
+    return fd;
+}
+
+int tb_address_parse(const char *text, struct tb_address *address)
+{
+    const char *colon = strrchr(text, ':');
+    char plain[INET6_ADDRSTRLEN + 2], *end = NULL;
+    unsigned long port = colon != NULL ? strtoul(colon + 1, &end, 10) : 0;
+    size_t length = colon != NULL ? (size_t)(colon - text) : 0;
+    *address = (struct tb_address){.port = (uint16_t)port};
+    if (length > 0 && length < sizeof plain && port > 0 && port <= UINT16_MAX && *end == 0) {
+        bool six = text[0] == '[' && text[length - 1] == ']';
+        snprintf(plain, sizeof plain, "%.*s", (int)(six ? length - 2 : length), text + six);
+        address->family = six ? 6 : 4;
+        if (inet_pton(six ? AF_INET6 : AF_INET, plain, address->bytes) == 1)
+            return TB_OK;
+    }
+    return tb_error(TB_ERR_ARGUMENT, "\"%s\" is no address and port", text);
 }

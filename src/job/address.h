@@ -24,5 +24,10 @@ socklen_t tb_address_socket(const struct tb_address *address, struct sockaddr_st
 bool tb_address_same_subnet(const struct tb_address *a, const struct tb_address *b);
 /* "0", "4711" or "20000-20100", as the parameter `ports` has it. */
 int tb_ports_parse(const char *text, uint16_t *low, uint16_t *high);
+/* Listens at the first free one of them, at all addresses, in both families where there are two. A socket that does not
+ * block, or -1: errno says why. */
+int tb_ports_listen(const char *text, uint16_t *port);
+/* As tb_address_print has it. TB_ERR_ARGUMENT: it is something else. */
+int tb_address_parse(const char *text, struct tb_address *address);
 
 #endif

@@ -5,7 +5,9 @@
 
 #include "job/address.h"
 #include "job/bond.h"
+#include "job/border.h"
 #include "job/cost_mapping.h"
+#include "job/meeting.h"
 #include "job/multicast.h"
 #include "job/sealed_map.h"
 #include "job/rank_places.h"
@@ -44,8 +46,10 @@ struct tb_host {
 /* ...but placement may interleave hosts, so ranks are mapped in ranges. */
 struct tb_rank_range {
     uint32_t first_rank, count;
-    uint32_t host;        /* index in the address book */
+    uint32_t host;        /* index in the address book; of processes of another job, that of the border to it */
     uint32_t first_local; /* local index of first_rank on its host */
+    uint32_t job;         /* 0: this one; of worlds: the number of the other job whose processes these are, */
+    uint32_t home;        /* and the index of the first one there */
 };
 
 struct tb_address_book {
@@ -113,6 +117,12 @@ uint32_t tb_worlds_processes(const struct tb_address_book *book); /* how many in
 /* The world of a process that the book knows: from its first index up to, and not with, *end. */
 uint32_t tb_worlds_of(const struct tb_address_book *book, uint32_t index, uint32_t *end);
 /* Adds the ranges of one world, behind all that are known. Checks everything; nothing is added then. */
+/* Which process it is, for those who have other indices for it: number of its job, and its index there. */
+struct tb_proc tb_worlds_home(const struct tb_address_book *book, uint32_t index);
+bool tb_worlds_is_foreign(const struct tb_address_book *book, uint32_t index); /* of another job */
+/* The index of such a process here; false: this job does not know it. */
+bool tb_worlds_find(const struct tb_address_book *book, struct tb_proc home, uint32_t *index);
+/* Adds ranges, the first of which begins behind all that are known. Checks everything; nothing is added then. */
 int tb_worlds_add(struct tb_address_book *book, const struct tb_rank_range *ranges, uint32_t count);
 /* TB_CONTROL_WORLD: the ranges of one world. */
 void tb_worlds_put(struct tb_writer *w, const struct tb_rank_range *ranges, uint32_t count);
@@ -225,11 +235,13 @@ void tb_job_leave(struct tb_job *job); /* closes everything; the agent is told n
 int tb_job_poll(struct tb_job *job, const struct tb_job_events *events);
 int tb_job_ask_connection(struct tb_job *job, struct tb_proc to, enum tb_stream stream);
 struct tb_spawn;
-struct tb_meeting;
 /* Something for the launcher to do. It answers in the end, with this number. */
 int tb_job_ask_spawn(struct tb_job *job, uint32_t number, const struct tb_spawn *spawn);
 int tb_job_ask_meeting(struct tb_job *job, uint32_t number, const struct tb_meeting *meeting);
 int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question);
+/* The context of a communicator that this process makes up, by the number of it; no process of a job that this one can
+ * meet makes up the same. */
+uint64_t tb_job_context(const struct tb_job *job, uint32_t counter);
 /* Whether this process was started with that one, so that they share memory if they are on one host. */
 static inline bool tb_job_in_world(const struct tb_job *job, uint32_t index)
 {
@@ -429,28 +441,6 @@ void tb_spawn_close(struct tb_spawn *spawn);
 /* The bytes of the answer: the first index of the new world, and how many processes it has. */
 void tb_spawn_answer_put(struct tb_writer *w, uint32_t first, uint32_t size);
 int tb_spawn_answer_get(const struct tb_job_answer *answer, uint32_t *first, uint32_t *size);
-
-/* What a rank asks for about ports (MPI_Open_port, MPI_Comm_accept…). */
-#define TB_PORT_NAME_BYTES 64u /* with the 0 at the end */
-
-enum tb_meeting_wish {
-    TB_MEETING_OPEN,   /* a new port: the answer is its name */
-    TB_MEETING_CLOSE,  /* nobody meets there any more */
-    TB_MEETING_ACCEPT, /* the answer is what somebody who connects has left there, */
-    TB_MEETING_CONNECT /* or what somebody who accepts has */
-};
-
-struct tb_meeting {
-    enum tb_meeting_wish wish;
-    const char *name; /* of the port, not ended by 0; of OPEN: empty */
-    size_t name_length;
-    uint64_t patience; /* ns; 0: without end */
-    const void *bytes; /* for the other side; of OPEN and CLOSE: none */
-    size_t length;
-};
-
-void tb_meeting_put(struct tb_writer *w, const struct tb_meeting *meeting);
-int tb_meeting_get(struct tb_reader *r, struct tb_meeting *meeting); /* points into the frame */
 
 /* Bytes that are too many for a packet between agent and rank travel in a memfd along with it. */
 #define TB_SHARED_BYTES_LIMIT (8u << 20) /* they fit into a control frame, too */

@@ -67,7 +67,7 @@ static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
 {
     int ends[2], files[TB_WELCOME_FILES], bells[300];
     struct tb_host host = {.name = "venus1", .rank_count = count};
-    struct tb_rank_range range = {0, count, 0, 0};
+    struct tb_rank_range range = {.count = count};
     struct tb_address_book book = {
         .version = 1, .job = 9, .ranks = count, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
     struct tb_rank_welcome welcome = {

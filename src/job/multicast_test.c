@@ -200,7 +200,7 @@ static void new_communicators_do_without_what_has_failed(void **state)
     const uint8_t first[2] = {0x04, 0x82}, without_2[2] = {0, 0x82}, without_9[2] = {0x04, 0x80},
                   more[2] = {0x0c, 0x82};
     struct tb_multicast_facts leader = {.expected = true}, other = {.expected = true};
-    const uint64_t context = tb_context_make(0, 77, 5, TB_PLANE_POINT);
+    const uint64_t context = tb_context_make(77, 5, TB_PLANE_POINT);
     uint8_t places[TB_MULTICAST_PLACES];
     assert_int_equal(tb_multicast_learn(&leader, 1, first, sizeof first), TB_OK);
     assert_int_equal(tb_multicast_learn(&other, 1, first, sizeof first), TB_OK);
@@ -221,7 +221,7 @@ static void new_communicators_do_without_what_has_failed(void **state)
     assert_int_equal(tb_multicast_learn(&leader, 4, NULL, 0), TB_OK);
     made = context | tb_multicast_uncast(&leader, 9);
     assert_false(tb_multicast_allowed(&other, made, 9, places));
-    assert_int_equal(tb_context_leader(made), 77);
+    assert_int_equal(tb_context_leader(made, 5), 77);
     assert_true(made != context && tb_context_plane(made, TB_PLANE_POINT) == made);
 
     assert_int_equal(tb_multicast_learn(&leader, 5, more, sizeof more),

@@ -87,11 +87,12 @@ static void append(struct tb_worlds *w, const struct tb_rank_range *range)
 {
     uint32_t count = atomic_load_explicit(&w->count, memory_order_relaxed);
     struct tb_rank_range *last = count > 0 ? &w->ranges[count - 1] : NULL;
-    if (last != NULL && last->host == range->host) {
+    bool follows = last != NULL && last->host == range->host && last->job == range->job;
+    if (follows && (range->job == 0 || last->home + last->count == range->home)) {
         __atomic_store_n(&last->count, last->count + range->count, __ATOMIC_RELAXED);
     } else {
-        w->ranges[count] =
-            (struct tb_rank_range){.first_rank = range->first_rank, .count = range->count, .host = range->host};
+        w->ranges[count] = *range;
+        w->ranges[count].first_local = 0;
         atomic_store_explicit(&w->count, count + 1, memory_order_release);
     }
     atomic_store_explicit(&w->processes, range->first_rank + range->count, memory_order_release);
@@ -102,7 +103,8 @@ int tb_worlds_add(struct tb_address_book *book, const struct tb_rank_range *rang
     uint32_t next = tb_worlds_processes(book);
     for (uint32_t i = 0; i < count; i++) {
         if (ranges[i].first_rank != next || ranges[i].count == 0 || ranges[i].count > TB_JOB_RANKS_LIMIT - next ||
-            ranges[i].host >= book->host_count)
+            ranges[i].host >= book->host_count || (ranges[i].job != 0 && ranges[i].job == book->job) ||
+            ranges[i].home > TB_JOB_RANKS_LIMIT - ranges[i].count)
             return tb_error(TB_ERR_PROTOCOL, "what was told of new processes makes no sense");
         next += ranges[i].count;
     }
@@ -122,6 +124,8 @@ void tb_worlds_put(struct tb_writer *w, const struct tb_rank_range *ranges, uint
         tb_put_u32(w, ranges[i].first_rank);
         tb_put_u32(w, ranges[i].count);
         tb_put_u32(w, ranges[i].host);
+        tb_put_u32(w, ranges[i].job);
+        tb_put_u32(w, ranges[i].home);
     }
 }
 
@@ -129,7 +133,7 @@ int tb_worlds_get(struct tb_reader *r, struct tb_rank_range **ranges, uint32_t *
 {
     *ranges = NULL;
     *count = tb_get_u32(r);
-    if (r->error != TB_OK || *count == 0 || *count > (r->length - r->at) / 12)
+    if (r->error != TB_OK || *count == 0 || *count > (r->length - r->at) / 20)
         return tb_error(TB_ERR_PROTOCOL, "what was told of new processes makes no sense");
     *ranges = calloc(*count, sizeof **ranges);
     if (*ranges == NULL)
@@ -138,6 +142,8 @@ int tb_worlds_get(struct tb_reader *r, struct tb_rank_range **ranges, uint32_t *
         (*ranges)[i].first_rank = tb_get_u32(r);
         (*ranges)[i].count = tb_get_u32(r);
         (*ranges)[i].host = tb_get_u32(r);
+        (*ranges)[i].job = tb_get_u32(r);
+        (*ranges)[i].home = tb_get_u32(r);
     }
     return TB_OK;
 }

@@ -48,6 +48,7 @@ struct tb_launch {
     struct tb_timer job_timer, end_timer;
     bool again; /* this attempt is ended to be made again, without those that are missing or with more */
     bool ending, killing;
+    bool parting;   /* all ranks have ended, and other jobs may still need what they have said */
     bool dumping;   /* some rank writes a core file */
     bool overdue;   /* --timeout: the job ends when it is known what its ranks wait for */
     bool hurried;   /* a signal or --timeout ends the job, so readers of its output get little time */
@@ -210,9 +211,18 @@ static void agent_damaged(void *context, struct tb_host_agent *agent)
     fail(context, 1, "the stream from the agent on host %s is damaged: %s", agent->target.host, tb_error_story());
 }
 
+/* Agents that have not left by themselves stay for others: those of the job, and other jobs that it has met. */
 static void check_idle(struct tb_launch *launch)
 {
-    if (launch->agents.counts.idle == launch->agents.count)
+    bool any = false;
+    for (uint32_t i = 0; i < launch->agents.count; i++) {
+        const struct tb_host_agent *agent = &launch->agents.all[i];
+        if (!agent->idle && agent->phase < TB_HOST_AGENT_GONE)
+            return;
+        any = any || agent->phase < TB_HOST_AGENT_GONE;
+    }
+    launch->parting = any && !launch->ending && tb_foreign_jobs_part(&launch->spawns.meetings.foreign);
+    if (any && !launch->parting)
         end_job(launch, false);
 }
 
@@ -220,6 +230,7 @@ static void check_idle(struct tb_launch *launch)
 static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent, const char *why)
 {
     tb_spawns_lose(&launch->spawns, agent->host);
+    tb_foreign_jobs_lose(&launch->spawns.meetings.foreign, agent->host);
     if (launch->ending || !tb_stand_ins_exist(&launch->plan, &launch->agents, agent))
         return false;
     tb_job_report_say(&launch->report,
@@ -337,6 +348,7 @@ static void rank_lost(void *context, uint32_t rank, const char *text)
     tb_job_report_say(&launch->report, "%s; the job goes on without it", text);
     tb_agent_orders_lost(&launch->agents, (struct tb_proc){launch->plan.placement.book.job, rank}, text);
     tb_spawns_note_lost(&launch->spawns, rank, text);
+    tb_foreign_jobs_lost(&launch->spawns.meetings.foreign, rank, text);
 }
 
 /* Some are ended for the failure of one of them, and those that are not connected with it go on. */
@@ -345,8 +357,12 @@ static void worlds_parted(void *context, const uint32_t *worlds, uint32_t count,
     struct tb_launch *launch = context;
     tb_job_report_say(&launch->report, "%s; processes that are connected with it are ended, and the others go on",
                       text);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t end, rank = tb_worlds_of(&launch->plan.placement.book, worlds[i], &end);
         tb_agent_orders_end_world(&launch->agents, worlds[i]);
+        for (; rank < end; rank++) /* other jobs, whose ends of links to this one stay, do not notice else */
+            tb_foreign_jobs_lost(&launch->spawns.meetings.foreign, rank, text);
+    }
 }
 
 static void take_registry(void *context, struct tb_host_agent *agent, const struct tb_agent_wish *wish)
@@ -396,6 +412,8 @@ static void take_gone(void *context, struct tb_host_agent *agent)
     }
     if (agent->phase < TB_HOST_AGENT_GONE)
         tb_host_agent_give_up(agent);
+    if (!launch->ending)
+        check_idle(launch);
 }
 
 static void take_idle(void *context, struct tb_host_agent *agent)
@@ -495,6 +513,8 @@ static void settle(struct tb_loop *loop)
 {
     struct tb_launch *launch = TB_CONTAINER(loop, struct tb_launch, loop);
     tb_input_pump(&launch->input);
+    if (launch->parting)
+        check_idle(launch);
     tb_host_agents_flush(&launch->agents);
     check_done(launch);
 }

@@ -138,37 +138,6 @@ static void list_addresses(struct tb_manual_listener *listener)
     freeifaddrs(all);
 }
 
-/* On the first free port of the parameter `ports`, in both families where there are two. */
-static int listen_somewhere(struct tb_manual_listener *listener)
-{
-    unsigned low = 0, high = 0;
-    int off = 0, on = 1;
-    if (sscanf(tb_param.ports, "%u-%u", &low, &high) < 2)
-        high = low;
-    for (unsigned port = low; port <= high && port <= 65535; port++) {
-        struct tb_address any = {.family = 6, .port = (uint16_t)port};
-        struct sockaddr_storage name;
-        int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0) {
-            if (fd >= 0)
-                close(fd);
-            any.family = 4;
-            fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        }
-        socklen_t length = tb_address_socket(&any, &name);
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        if (fd >= 0 && bind(fd, (struct sockaddr *)&name, length) == 0 && listen(fd, SOMAXCONN) == 0 &&
-            getsockname(fd, (struct sockaddr *)&name, &(socklen_t){sizeof name}) == 0) {
-            listener->port = ntohs(name.ss_family == AF_INET ? ((struct sockaddr_in *)&name)->sin_port
-                                                             : ((struct sockaddr_in6 *)&name)->sin6_port);
-            return fd;
-        }
-        if (fd >= 0)
-            close(fd);
-    }
-    return -1;
-}
-
 int tb_manual_listener_open(struct tb_manual_listener *listener, struct tb_loop *loop,
                             const struct tb_manual_listener_events *events)
 {
@@ -177,7 +146,7 @@ int tb_manual_listener_open(struct tb_manual_listener *listener, struct tb_loop 
     *listener = (struct tb_manual_listener){.events = *events};
     tb_list_init(&listener->expected);
     char where[128];
-    int fd = listen_somewhere(listener);
+    int fd = tb_ports_listen(tb_param.ports, &listener->port);
     if (fd < 0) {
         tb_param_print_origin(tb_param_find("ports"), where, sizeof where);
         return tb_error_errno("cannot listen for clusters that are started by hand (ports=%s, from %s)", tb_param.ports,

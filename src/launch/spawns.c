@@ -353,6 +353,8 @@ static void take_told(struct tb_spawns *spawns, const struct tb_host_agent *agen
     struct spawned_world *world = r->error == TB_OK ? world_of(spawns, first) : NULL;
     if (world != NULL)
         note_told(spawns, world, agent->host);
+    else if (r->error == TB_OK)
+        tb_foreign_jobs_told(&spawns->meetings.foreign, agent->host, first);
 }
 
 static void take_joined(struct tb_spawns *spawns, struct tb_reader *r)
@@ -422,6 +424,8 @@ void tb_spawns_take(struct tb_spawns *spawns, struct tb_host_agent *agent, enum 
         tb_meetings_take(&spawns->meetings, r);
     else if (kind == TB_CONTROL_BOND)
         take_bond(spawns, r);
+    else if (kind == TB_CONTROL_BORDER)
+        tb_foreign_jobs_take(&spawns->meetings.foreign, agent, r);
 }
 
 /* ---- endings ----------------------------------------------------------------------------------------------------- */

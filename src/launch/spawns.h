@@ -30,7 +30,7 @@ struct tb_spawns {
 /* All of these are the owner's. */
 void tb_spawns_init(struct tb_spawns *spawns, struct tb_address_book *book, struct tb_host_agents *agents,
                     struct tb_rank_ends *ends, struct tb_job_report *report);
-/* TB_CONTROL_SPAWN, _WORLD_TOLD, _WORLD_FAILED, _JOINED, _MEET for `meetings`, and _BOND for `ends`. */
+/* TB_CONTROL_SPAWN, _WORLD_TOLD, _WORLD_FAILED, _JOINED; _MEET and _BORDER for `meetings`, and _BOND for `ends`. */
 void tb_spawns_take(struct tb_spawns *spawns, struct tb_host_agent *agent, enum tb_control kind, struct tb_reader *r);
 /* A rank has ended, or has said why it ends. True: it had not joined yet, and what follows is done here. */
 bool tb_spawns_take_ended(struct tb_spawns *spawns, struct tb_host_agent *agent, const struct tb_ended *ended);

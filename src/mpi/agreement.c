@@ -27,15 +27,14 @@ uint64_t tb_context_take(void)
         tb_error(TB_ERR_LIMIT, "this process has made %u communicators, and there are no more", TB_CONTEXT_LIMIT);
         return 0;
     }
-    uint64_t context = tb_context_make(0, tb_self.job.self.index, counter, TB_PLANE_POINT) |
-                       __atomic_load_n(&tb_self.uncast, __ATOMIC_RELAXED);
+    uint64_t context = tb_job_context(&tb_self.job, counter) | __atomic_load_n(&tb_self.uncast, __ATOMIC_RELAXED);
     tb_engine_claim(tb_self.engine, context, false);
     return context;
 }
 
 void tb_context_put_back(uint64_t context)
 {
-    if (context == 0 || tb_context_leader(context) != tb_self.job.self.index)
+    if (context == 0 || tb_context_leader(context, tb_self.job.self.job) != tb_self.job.self.index)
         return;
     if (tb_param.keep_going) /* a process may have died over it, when others had all that they need to use it */
         return;
@@ -47,6 +46,13 @@ void tb_context_put_back(uint64_t context)
     else if (tb_self.returned_count < TB_RETURNED_LIMIT)
         tb_self.returned[tb_self.returned_count++] = counter;
     tb_self_unlock();
+}
+
+bool tb_group_decides(uint32_t my_leader, uint32_t their_leader)
+{
+    struct tb_proc mine = tb_worlds_home(&tb_self.job.book, my_leader);
+    struct tb_proc theirs = tb_worlds_home(&tb_self.job.book, their_leader);
+    return mine.job != theirs.job ? mine.job < theirs.job : mine.index < theirs.index;
 }
 
 /* ---- all ranks --------------------------------------------------------------------------------------------------- */

@@ -99,11 +99,9 @@ struct tb_news {
     size_t bytes;
 };
 
-/* Which of two groups decides where one must: that whose rank 0 (or leader) comes first in the job. */
-static inline bool tb_group_decides(uint32_t my_leader, uint32_t their_leader)
-{
-    return my_leader < their_leader;
-}
+/* Which of two groups decides where one must: that whose rank 0 (or leader) comes first in the job; of two jobs, that
+ * of the one whose number comes first. */
+bool tb_group_decides(uint32_t my_leader, uint32_t their_leader);
 
 /* The leaders of two groups, each a rank of `local`, exchange `mine` through `bridge`, in which the other one is rank
  * `remote`; then everyone in `local` has what the other leader has sent, and a context id that the leader of the group

@@ -59,11 +59,19 @@ static uint32_t proc_at(const struct tb_bond_group *group, uint32_t rank)
     return group->procs != NULL ? group->procs[rank] : rank;
 }
 
+/* Whether it is of this job, and of another world: whoever is of another job fails for itself (foreign.h). */
+static bool is_other(uint32_t proc)
+{
+    const struct tb_job *job = &tb_self.job;
+    return !tb_job_in_world(job, proc) && tb_address_book_knows(&job->book, proc) &&
+           !tb_worlds_is_foreign(&job->book, proc);
+}
+
 /* One process that was started with others, or all neighbours that are of its world. Returns how many. */
 static uint32_t change(const struct tb_bond_group *group, uint32_t rank, bool hold, bool freed, struct tb_bond *news)
 {
     uint32_t proc = proc_at(group, rank), count = 1;
-    if (tb_job_in_world(&tb_self.job, proc) || !tb_address_book_knows(&tb_self.job.book, proc))
+    if (!is_other(proc))
         return count;
     struct own_bond *bond = find(proc);
     if (bond == NULL && hold)
@@ -96,7 +104,7 @@ static bool has_others(const struct tb_bond_group *group)
     if (group->procs == NULL)
         return group->count > 0 && (job->first > 0 || group->count > job->size);
     for (uint32_t i = 0; i < group->count; i++)
-        if (!tb_job_in_world(job, group->procs[i]))
+        if (is_other(group->procs[i]))
             return true;
     return false;
 }

@@ -9,6 +9,7 @@
 #include "mpi/bond.h"
 #include "mpi/buffered.h"
 #include "mpi/binding_decls.h"
+#include "mpi/foreign.h"
 #include "mpi/pairing.h"
 #include "mpi/plan.h"
 #include "mpi/topo.h"
@@ -142,6 +143,7 @@ void tb_comm_enter(struct tb_comm *comm, uint64_t context)
     comm->unsettled = comm->spans;
     comm->common = tb_channel_common(comm->channel);
     comm_bond(comm);
+    tb_foreign_begin(comm);
 }
 
 static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_t size, uint32_t rank, uint32_t *procs,
@@ -169,8 +171,8 @@ static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_
 int tb_comm_open_predefined(void)
 {
     const struct tb_job *job = &tb_self.job;
-    uint64_t world = tb_context_make(0, job->first, TB_CONTEXT_WORLD, TB_PLANE_POINT);
-    uint64_t self = tb_context_make(0, job->self.index, TB_CONTEXT_SELF, TB_PLANE_POINT);
+    uint64_t world = tb_context_make(job->first, TB_CONTEXT_WORLD, TB_PLANE_POINT);
+    uint64_t self = tb_context_make(job->self.index, TB_CONTEXT_SELF, TB_PLANE_POINT);
     uint32_t *procs = malloc(sizeof *procs), *all = job->first > 0 ? malloc(job->size * sizeof *all) : NULL;
     if (procs == NULL || (all == NULL && job->first > 0)) {
         free(procs);
@@ -302,6 +304,7 @@ void tb_comm_abandon(uint64_t context, const struct tb_comm_shape *shape)
 void tb_comm_destroy(struct tb_comm *comm)
 {
     tb_comm_unbond(comm, false);
+    tb_foreign_end(comm);
     if (comm->local != NULL)
         tb_comm_destroy(comm->local);
     if (comm->channel != NULL)
@@ -340,14 +343,17 @@ void tb_comm_undo(struct tb_comm *comm)
 /* ---- freeing them ------------------------------------------------------------------------------------------------ */
 
 /* All ranks come to this, and from then on none is connected with the others by the communicator, as the launcher
- * knows: whoever ends, however, ends nobody else because of it. Who has ended already is not waited for. */
+ * knows: whoever ends, however, ends nobody else because of it. Who has ended already is not waited for. Those of
+ * another job need not be connected among themselves, but come here, too. */
 static void disconnect(const char *call, struct tb_comm *comm)
 {
     const struct tb_buffer nothing = {.type = &tb_type_byte};
-    if (!comm->bonded)
+    if (!comm->bonded && !comm->foreign)
         return;
-    tb_comm_unbond(comm, false);
-    tb_bonds_settle(call);
+    if (comm->bonded) {
+        tb_comm_unbond(comm, false);
+        tb_bonds_settle(call);
+    }
     tb_comm_run(comm, TB_OPERATION_BARRIER, 0, &nothing, call);
 }
 
@@ -372,6 +378,7 @@ static int comm_give_up(const char *call, MPI_Comm *comm, bool disconnects)
     tb_comm_unbond(c, true);
     tb_comm_invalidate(c); /* requests in flight keep it */
     tb_comm_release(c);
+    tb_foreign_leave();
     *comm = MPI_COMM_NULL;
     return MPI_SUCCESS;
 }
@@ -386,6 +393,15 @@ int tb_mpi_Comm_free(MPI_Comm *comm)
 int tb_mpi_Comm_disconnect(MPI_Comm *comm)
 {
     return comm_give_up("MPI_Comm_disconnect", comm, true);
+}
+
+int tb_comm_check_own(struct tb_comm *comm, const char *call, int argument)
+{
+    if (!comm->foreign)
+        return MPI_SUCCESS;
+    return tb_raise_argument(comm, MPI_ERR_COMM, call, argument, "comm",
+                             "some ranks of %s are of another job, and the new processes would be known in one alone",
+                             tb_comm_name(comm));
 }
 
 /* ---- asking them ------------------------------------------------------------------------------------------------- */

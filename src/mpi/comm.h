@@ -32,6 +32,8 @@ struct tb_comm {
     bool bonded;           /* it connects this process with other worlds (bond.h) */
     bool mixed;            /* its ranks are of several worlds, so they have nothing in common but messages */
     bool grows;            /* it has all processes of the job, as they come (universe.h): it is for messages alone */
+    bool foreign;          /* some are of another job (foreign.h), */
+    bool counted;          /* which is counted there */
     bool side;             /* it is such a one: its ranks have messages alone, no driver of composite steps */
     bool first;            /* of an intercommunicator: this group is the one that decides where one must */
     struct tb_errhandler *errhandler;
@@ -142,6 +144,8 @@ void tb_comm_invalidate(struct tb_comm *comm);
 void tb_comm_undo(struct tb_comm *comm);
 /* From now on it does not connect this process with others (bond.h), unless it was freed. Once is enough. */
 void tb_comm_unbond(struct tb_comm *comm, bool freed);
+/* Of a call that is for processes of this job alone: raises an error if there are others. Its code. */
+int tb_comm_check_own(struct tb_comm *comm, const char *call, int argument);
 /* A collective: fills in what follows from the communicator, and finds the program, which the caller gives back to the
  * planner (tb_planner_release) when it has run. */
 int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding,

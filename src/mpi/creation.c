@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "mpi/binding_decls.h"
+#include "mpi/foreign.h"
 #include "mpi/group.h"
 #include "mpi/hint.h"
 #include "mpi/subgroup.h"
@@ -60,6 +61,11 @@ int tb_creation_make(const struct tb_creation *creation, MPI_Group group, const 
     if (mine == g->size)
         return tb_raise_creation(
             creation, tb_error_code(MPI_ERR_GROUP, call, "argument 1 (%s): this process is not in the group", name));
+    if (tb_foreign_among(g->procs, g->size))
+        return tb_raise_creation(creation, tb_error_code(MPI_ERR_GROUP, call,
+                                                         "argument 1 (%s): some of the group are of another job, and "
+                                                         "only a communicator leads there",
+                                                         name));
     struct tb_comm *universe;
     int error = tb_universe_own(&universe);
     if (error == TB_OK)

@@ -4,6 +4,7 @@
 
 #include "mpi/binding_decls.h"
 #include "mpi/creation.h"
+#include "mpi/foreign.h"
 #include "mpi/group.h"
 #include "mpi/hint.h"
 #include "mpi/subgroup.h"
@@ -58,14 +59,19 @@ static int connect_groups(const char *call, struct tb_comm *local, uint32_t lead
     struct tb_news theirs;
     uint64_t context;
     bool overlap = false;
+    struct tb_news mine = {0};
     int error = tb_shape_copy(local, &shape);
-    struct tb_news mine = {error == TB_OK ? shape.procs : NULL, local->size * sizeof *shape.procs};
     bool copied = error == TB_OK;
+    if (error == TB_OK)
+        error = tb_foreign_names_put(shape.procs, local->size, &mine);
     error = tb_agree_across(error, local, leader, peer, remote, match, &mine, &theirs, &context);
+    if (error == TB_OK && (error = tb_foreign_names_get(&theirs)) != TB_OK)
+        free(theirs.data);
     if (error == TB_OK)
         error = inter_new(local, &shape, &theirs, &overlap, made);
     else if (copied)
         free(shape.procs);
+    free(mine.data);
     error = tb_agree_across(error, local, leader, peer, remote, match, NULL, NULL, NULL);
     if (error == TB_OK)
         tb_comm_enter(*made, context);
@@ -130,6 +136,10 @@ static int check_remote_group(const char *call, MPI_Group group, int leader, uin
     *process = g->procs[leader];
     if (*process == tb_self.job.self.index)
         return tb_error_code(MPI_ERR_RANK, call, "argument 4 (remote_leader): rank %d is this process itself", leader);
+    if (tb_foreign_among(process, 1))
+        return tb_error_code(MPI_ERR_GROUP, call,
+                             "argument 3 (remote_group): its leader is of another job, and only a communicator leads "
+                             "there");
     return MPI_SUCCESS;
 }
 

@@ -81,7 +81,7 @@ int tb_multicast_await(uint64_t communicator, uint8_t places[TB_MULTICAST_PLACES
     if (!job->multicast.expected)
         return TB_OK;
     tb_engine_wait(tb_self.engine, verdict_is_known, job);
-    uint32_t leader = tb_context_leader(communicator);
+    uint32_t leader = tb_context_leader(communicator, job->self.job);
     uint32_t there = place_of(
         job, leader < job->book.ranks
                  ? leader

@@ -4,19 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi/agreement.h"
+#include "mpi/foreign.h"
 #include "mpi/subgroup.h"
-
-struct packed {
-    uint64_t context;
-    uint32_t size, unused;
-    uint32_t procs[];
-};
 
 void *tb_party_pack(uint64_t context, const struct tb_comm *comm, size_t *bytes)
 {
-    *bytes = sizeof(struct packed) + comm->size * sizeof(uint32_t);
-    struct packed *p = calloc(1, *bytes);
+    *bytes = sizeof(struct tb_meeting_party) + comm->size * sizeof(uint32_t);
+    struct tb_meeting_party *p = calloc(1, *bytes);
     if (p == NULL) {
         tb_error(TB_ERR_MEMORY, "out of memory for a group of %u processes", comm->size);
         return NULL;
@@ -30,9 +24,9 @@ void *tb_party_pack(uint64_t context, const struct tb_comm *comm, size_t *bytes)
 
 int tb_party_unpack(const void *packed, size_t bytes, struct tb_party *party)
 {
-    const struct packed *p = packed;
+    const struct tb_meeting_party *p = packed;
     *party = (struct tb_party){.class = MPI_SUCCESS};
-    if (bytes < sizeof *p || p->size == 0 || bytes != sizeof *p + p->size * sizeof *party->procs)
+    if (!tb_meeting_party_is_whole(packed, bytes))
         return tb_error(TB_ERR_PROTOCOL, "what came of the other group makes no sense");
     party->procs = malloc(p->size * sizeof *party->procs);
     if (party->procs == NULL)
@@ -40,6 +34,7 @@ int tb_party_unpack(const void *packed, size_t bytes, struct tb_party *party)
     memcpy(party->procs, p->procs, p->size * sizeof *party->procs);
     party->context = p->context;
     party->size = p->size;
+    party->meeting = p->meeting;
     return TB_OK;
 }
 
@@ -58,6 +53,8 @@ static int party_new(struct tb_comm *comm, struct tb_party *party, struct tb_com
         if (!tb_address_book_knows(&tb_self.job.book, party->procs[i]))
             error = tb_error(TB_ERR_PROTOCOL, "the other group names process %u, which the job does not have",
                              party->procs[i]);
+    if (error == TB_OK)
+        tb_foreign_met(party->procs[0], party->meeting);
     if (error == TB_OK)
         error = tb_shape_copy(comm, &shape);
     if (error < 0)
@@ -116,8 +113,10 @@ int tb_party_meet(const char *call, struct tb_comm *comm, uint32_t root, struct 
         tb_context_put_back(party->context);
     if (class != MPI_SUCCESS)
         return tb_raise(comm, class, call, "%s", party->text);
-    if (tb_comm_given(error, &made) < 0)
+    if (tb_comm_given(error, &made) < 0) {
+        tb_foreign_leave();
         return tb_raise_below(comm, error, call);
+    }
     *newcomm = tb_comm_handle(made);
     return MPI_SUCCESS;
 }

@@ -12,9 +12,10 @@ struct tb_party {
     char text[900]; /* cut off if it is longer */
     uint64_t context;
     uint32_t size;
-    uint32_t asked;  /* of new ones: that were asked for; */
-    bool uneven;     /* fewer were started, and not simply the first of them */
-    uint32_t *procs; /* allocated */
+    uint32_t meeting; /* of another job: which one it is (foreign.h); else 0 */
+    uint32_t asked;   /* of new ones: that were asked for; */
+    bool uneven;      /* fewer were started, and not simply the first of them */
+    uint32_t *procs;  /* allocated */
 };
 
 /* What one root has to tell the other: the context, which may be 0, and the group of an intracommunicator. Allocated,

@@ -1,5 +1,6 @@
 #include "mpi/plan.h"
 
+#include "mpi/foreign.h"
 #include "mpi/multicast.h"
 
 #include <stdio.h>
@@ -129,7 +130,7 @@ static int shape_make(const struct tb_comm *comm, const uint8_t *multicast, cons
     struct tb_rank_places places = *list.places;
     places.multicast = multicast;
     list.places = &places;
-    error = tb_rank_list_shape(&list, shape);
+    error = comm->foreign ? tb_foreign_shape(comm, shape) : tb_rank_list_shape(&list, shape);
     if (error == TB_OK)
         *shape = tb_plan_cache_share(tb_self.plan_cache, *shape);
     return error;

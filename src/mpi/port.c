@@ -1,5 +1,5 @@
-/* Groups of processes that find each other by a port, or by a socket (MPI-5.0, 11.9): those of one job, of whichever of
- * its worlds. Ports are the launcher's (launch/meetings.h). */
+/* Groups of processes that find each other by a port, or by a socket (MPI-5.0, 11.9), of one job or of two. Ports are
+ * the launcher's (launch/meetings.h). */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -24,6 +24,28 @@ static int class_of(int error)
     return error == TB_ERR_CLOSED || error == TB_ERR_TIMEOUT ? MPI_ERR_PORT : tb_error_class_of(error);
 }
 
+/* At the border of a host; NULL: of this one. */
+static int open_port(const char *call, const char *host, char *name)
+{
+    struct tb_meeting meeting = {.wish = TB_MEETING_OPEN, .bytes = host, .length = host != NULL ? strlen(host) : 0};
+    struct tb_job_answer answer = {0};
+    int error = tb_wish_ask(call, NULL, &meeting, &answer);
+    if (error == TB_OK)
+        snprintf(name, MPI_MAX_PORT_NAME, "%.*s", (int)answer.length, (const char *)answer.bytes);
+    free(answer.bytes);
+    return error;
+}
+
+static int close_port(const char *call, const char *name)
+{
+    struct tb_meeting meeting = {
+        .wish = TB_MEETING_CLOSE, .name = name, .name_length = strnlen(name, MPI_MAX_PORT_NAME)};
+    struct tb_job_answer answer = {0};
+    int error = tb_wish_ask(call, NULL, &meeting, &answer);
+    free(answer.bytes);
+    return error;
+}
+
 int tb_mpi_Open_port(MPI_Info info, char *port_name)
 {
     static const char call[] = "MPI_Open_port";
@@ -32,11 +54,7 @@ int tb_mpi_Open_port(MPI_Info info, char *port_name)
         return tb_raise_info(NULL, call, 1, info);
     if (port_name == NULL)
         return tb_raise_null(NULL, call, 2, "port_name");
-    struct tb_job_answer answer = {0};
-    int error = tb_wish_ask(call, NULL, &(struct tb_meeting){.wish = TB_MEETING_OPEN}, &answer);
-    if (error == TB_OK)
-        snprintf(port_name, MPI_MAX_PORT_NAME, "%.*s", (int)answer.length, (const char *)answer.bytes);
-    free(answer.bytes);
+    int error = open_port(call, info != MPI_INFO_NULL ? tb_info_value(tb_info_find(info), "host") : NULL, port_name);
     return error == TB_OK ? MPI_SUCCESS : tb_raise_below(NULL, error, call);
 }
 
@@ -46,27 +64,23 @@ int tb_mpi_Close_port(const char *port_name)
     tb_require_active(call);
     if (port_name == NULL)
         return tb_raise_null(NULL, call, 1, "port_name");
-    struct tb_job_answer answer = {0};
-    struct tb_meeting meeting = {.wish = TB_MEETING_CLOSE, .name = port_name};
-    meeting.name_length = strnlen(port_name, MPI_MAX_PORT_NAME);
-    int error = tb_wish_ask(call, NULL, &meeting, &answer);
-    free(answer.bytes);
+    int error = close_port(call, port_name);
     return error == TB_OK ? MPI_SUCCESS : tb_raise(NULL, class_of(error), call, "%s", tb_error_story());
 }
 
-/* The key "timeout", in seconds. Without it, who accepts waits for ever, and who connects as long as for a link that is
- * down. */
-static uint64_t patience_of(const struct tb_info *info, bool accepts)
+/* The key "timeout", in seconds. Without it, who accepts waits for ever, if it may, and who connects as long as for a
+ * link that is down. */
+static uint64_t patience_of(const struct tb_info *info, bool forever)
 {
     const char *value = info != NULL ? tb_info_value(info, "timeout") : NULL;
     double seconds = value != NULL ? strtod(value, NULL) : 0;
     if (seconds > 0 && seconds < 1e9)
         return (uint64_t)(seconds * 1e9);
-    return accepts ? 0 : tb_param.link_patience;
+    return forever ? 0 : tb_param.link_patience;
 }
 
 /* The root's part: who the others are, and the context, which is of those who accept. */
-static void meet(const char *call, enum tb_meeting_wish wish, const char *name, const struct tb_info *info,
+static void meet(const char *call, enum tb_meeting_wish wish, const char *name, uint64_t patience,
                  const struct tb_comm *comm, struct tb_party *party)
 {
     struct tb_meeting meeting = {.wish = wish, .name = name, .name_length = strnlen(name, MPI_MAX_PORT_NAME)};
@@ -78,7 +92,7 @@ static void meet(const char *call, enum tb_meeting_wish wish, const char *name, 
         return;
     }
     void *packed = tb_party_pack(context, comm, &meeting.length);
-    meeting.patience = patience_of(info, accepts);
+    meeting.patience = patience;
     meeting.bytes = packed;
     int error = packed != NULL ? tb_wish_ask(call, NULL, &meeting, &answer) : TB_ERR_MEMORY;
     if (error == TB_OK)
@@ -104,6 +118,9 @@ static int meet_all(const char *call, enum tb_meeting_wish wish, const char *nam
                                  root, tb_comm_name(c), c->size - 1);
     if (newcomm == NULL)
         return tb_raise_null(c, call, 5, "newcomm");
+    int own = tb_comm_check_own(c, call, 4);
+    if (own != MPI_SUCCESS)
+        return own;
     struct tb_party party = {.class = MPI_SUCCESS};
     const struct tb_info *info = handle != MPI_INFO_NULL ? tb_info_find(handle) : NULL;
     *newcomm = MPI_COMM_NULL;
@@ -112,7 +129,7 @@ static int meet_all(const char *call, enum tb_meeting_wish wish, const char *nam
                                                : "argument 2 (info): this is no info object, or it has been freed");
         tb_party_fail(&party, name == NULL ? MPI_ERR_PORT : MPI_ERR_INFO);
     } else if (c->rank == (uint32_t)root) {
-        meet(call, wish, name, info, c, &party);
+        meet(call, wish, name, patience_of(info, wish == TB_MEETING_ACCEPT), c, &party);
     }
     return tb_party_meet(call, c, (uint32_t)root, &party, newcomm);
 }
@@ -172,10 +189,34 @@ static int check_introduction(const struct introduction *theirs)
     if (theirs->index == self.index)
         return tb_error(TB_ERR_ARGUMENT, "argument 1 (fd): at its other end is this process itself");
     if (!tb_address_book_knows(&tb_self.job.book, theirs->index) ||
-        tb_context_leader(theirs->context) != theirs->index || tb_channel_exists(tb_self.engine, theirs->context))
+        tb_context_leader(theirs->context, self.job) != theirs->index ||
+        tb_channel_exists(tb_self.engine, theirs->context))
         return tb_error(TB_ERR_ARGUMENT, "argument 1 (fd): what process %u says at its other end makes no sense",
                         theirs->index);
     return TB_OK;
+}
+
+/* The two are of different jobs: one of them opens a port, and tells the other its name; an empty one: it cannot. */
+static int join_jobs(const char *call, int fd, bool serves, MPI_Comm *intercomm)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    bool alone = tb_self.job.control < 0;
+    int code = MPI_SUCCESS, error = TB_OK;
+    if (serves && !alone)
+        error = open_port(call, NULL, name);
+    if (error == TB_OK)
+        error = move(fd, name, sizeof name, serves);
+    name[sizeof name - 1] = 0;
+    if (error < 0)
+        return tb_raise_below(tb_self.self, error, call);
+    if (alone || name[0] == 0)
+        return MPI_SUCCESS; /* it cannot be reached: that is no error of the call */
+    struct tb_party party = {.class = MPI_SUCCESS};
+    meet(call, serves ? TB_MEETING_ACCEPT : TB_MEETING_CONNECT, name, tb_param.link_patience, tb_self.self, &party);
+    code = tb_party_meet(call, tb_self.self, 0, &party, intercomm);
+    if (serves)
+        close_port(call, name);
+    return code;
 }
 
 int tb_mpi_Comm_join(int fd, MPI_Comm *intercomm)
@@ -202,7 +243,7 @@ int tb_mpi_Comm_join(int fd, MPI_Comm *intercomm)
         return tb_raise(tb_self.self, error == TB_ERR_SYSTEM || error == TB_ERR_ARGUMENT ? MPI_ERR_ARG : MPI_ERR_OTHER,
                         call, "%s", tb_error_story());
     if (theirs.job != self.job)
-        return MPI_SUCCESS; /* of another job, which cannot be reached: that is no error of the call */
+        return join_jobs(call, fd, self.job < theirs.job, intercomm);
     struct tb_party party = {.context = theirs.context, .size = 1, .procs = malloc(sizeof(uint32_t))};
     struct tb_comm *made = NULL;
     if (party.procs == NULL)

@@ -10,6 +10,7 @@
 #include "mpi/comm.h"
 #include "mpi/datatype.h"
 #include "mpi/event.h"
+#include "mpi/foreign.h"
 #include "mpi/inquiry.h"
 #include "mpi/multicast.h"
 #include "mpi/plan.h"
@@ -192,6 +193,10 @@ static int reach(void *context, struct tb_proc proc, struct tb_reach *reach)
     const struct tb_host_route *route = route_to(job, proc, &host, &own);
     if (!own && route->means == TB_HOST_ROUTE_NONE)
         return no_route(job, proc, host);
+    if (tb_worlds_is_foreign(&job->book, proc.index)) {
+        *reach = (struct tb_reach){.relayed = true}; /* agents alone pass the border */
+        return TB_OK;
+    }
     bool open = own || (route->open && route->means != TB_HOST_ROUTE_RELAYED && !tb_param.forbid_direct &&
                         !tb_param_encrypts_all());
     *reach = (struct tb_reach){.direct = open, .relayed = true};
@@ -292,6 +297,7 @@ static void close_all(void)
     if (tb_self.engine != NULL)
         tb_engine_close(tb_self.engine);
     tb_self.engine = NULL;
+    tb_foreign_close();
     tb_job_leave(&tb_self.job);
 }
 
@@ -304,6 +310,7 @@ static int open_all(void)
     tb_list_init(&tb_self.orphans);
     tb_list_init(&tb_self.bonds);
     tb_list_init(&tb_self.wishes);
+    tb_list_init(&tb_self.foreign);
     int error = tb_plans_open();
     if (error == TB_OK)
         error = open_engine();

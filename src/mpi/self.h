@@ -63,11 +63,13 @@ struct tb_self {
     struct tb_comm *parent; /* spawn.c: leads to those that have spawned this one; NULL: nobody has, or it was freed */
     struct tb_engine *engine;
     struct tb_job job;
-    struct tb_plan_cache *plan_cache;  /* plan.c */
-    struct tb_rank_places rank_places; /* plan.c; without a table until the first shape is made */
-    uint32_t next_context;             /* agreement.c */
-    struct tb_list bonds;              /* bond.c: what connects it with other worlds */
-    struct tb_list wishes;             /* wish.c: what the launcher was asked for */
+    struct tb_plan_cache *plan_cache;      /* plan.c */
+    struct tb_rank_places rank_places;     /* plan.c; without a table until the first shape is made */
+    uint32_t next_context;                 /* agreement.c */
+    struct tb_list bonds;                  /* bond.c: what connects it with other worlds */
+    struct tb_list foreign;                /* foreign.c: other jobs, */
+    struct tb_cost_mapping *foreign_costs; /* and what links cost where nothing is known of places; NULL until needed */
+    struct tb_list wishes;                 /* wish.c: what the launcher was asked for */
     uint32_t next_wish;
     uint64_t uncast; /* bits of contexts made up here: where multicast has failed (job/multicast.h) */
     uint32_t returned_count;

@@ -248,6 +248,9 @@ static int spawn(struct wanted *w, MPI_Comm comm, int root, MPI_Comm *intercomm,
                                  root, tb_comm_name(c), c->size - 1);
     if (intercomm == NULL)
         return tb_raise_null(c, w->call, at + 2, "intercomm");
+    int own = tb_comm_check_own(c, w->call, at + 1);
+    if (own != MPI_SUCCESS)
+        return own;
     struct tb_party party = {.class = MPI_SUCCESS};
     bool is_root = c->rank == (uint32_t)root;
     w->comm = c;

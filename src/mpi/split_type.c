@@ -6,6 +6,7 @@
 
 #include "mpi/agreement.h"
 #include "mpi/binding_decls.h"
+#include "mpi/foreign.h"
 #include "mpi/hint.h"
 #include "mpi/place_type.h"
 #include "mpi/pset.h"
@@ -105,12 +106,12 @@ static int unguided_color(struct tb_comm *comm, char *name, int64_t *color)
     }
     tb_resource_read(mine);
     for (int kind = 0; kind < TB_RESOURCE_COUNT; kind++)
-        mine[kind] = resource_color((enum tb_resource)kind, mine[kind]);
+        mine[kind] = tb_foreign_color(comm, resource_color((enum tb_resource)kind, mine[kind]));
     error = tb_comm_exchange(local, mine, sizeof mine, all);
     enum tb_resource kind = error == TB_OK ? widest_difference(all, comm->size) : TB_RESOURCE_COUNT;
     if (type != TB_PLACE_TYPE_NONE) {
         tb_place_type_print(type, name);
-        *color = place_color(type);
+        *color = tb_foreign_color(comm, place_color(type));
     } else if (kind != TB_RESOURCE_COUNT) {
         snprintf(name, TB_PLACE_TYPE_BYTES, "%s", tb_resource_name(kind));
         *color = mine[kind];
@@ -170,7 +171,7 @@ int tb_mpi_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info
                                  split_type);
     }
     int error = unguided ? unguided_split(c, key, info == MPI_INFO_ENV ? NULL : (struct tb_info *)i, &made)
-                         : tb_split(c, TB_OK, color, key, &made);
+                         : tb_split(c, TB_OK, tb_foreign_color(c, color), key, &made);
     if (error < 0)
         return tb_raise_below(c, error, call);
     if (made != NULL && i != NULL)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mpi/binding_decls.h"
+#include "mpi/foreign.h"
 #include "mpi/group.h"
 
 uint32_t tb_subgroup_position(const uint32_t *ranks, uint32_t count, uint32_t rank)
@@ -154,9 +155,13 @@ static int inter_new(struct tb_comm *c, const struct tb_group *group, uint32_t m
 /* What one group of an inter-communicator tells the other about a new one: who is in it. */
 static int create_inter(struct tb_comm *c, const struct tb_group *group, uint32_t mine, struct tb_comm **made)
 {
-    struct tb_news members = {group->procs, group->size * sizeof *group->procs}, theirs;
+    struct tb_news members, theirs;
     uint64_t context;
-    int error = tb_agree_inter(TB_OK, c, &members, &theirs, &context);
+    int error = tb_foreign_names_put(group->procs, group->size, &members);
+    error = tb_agree_inter(error, c, &members, &theirs, &context);
+    free(members.data);
+    if (error == TB_OK)
+        error = tb_foreign_names_get(&theirs);
     bool nobody = error == TB_OK && (group->size == 0 || theirs.bytes < sizeof(uint32_t));
     if (error == TB_OK && !nobody && mine < group->size)
         error = inter_new(c, group, mine, &theirs, made);

@@ -17,7 +17,7 @@ int tb_universe_open(uint32_t number, struct tb_comm **made)
         return tb_error(TB_ERR_LIMIT, "the job has had %u groups, and there are no inboxes for more", number);
     int error = tb_comm_new(&shape, tb_self.everyone, made);
     if (error == TB_OK)
-        tb_comm_enter(*made, tb_context_make(0, NOBODY, number, TB_PLANE_POINT));
+        tb_comm_enter(*made, tb_context_make(NOBODY, number, TB_PLANE_POINT));
     return error;
 }
 

@@ -272,11 +272,22 @@ static void test_message_check(void **state)
 
 static void test_ids(void **state)
 {
-    uint64_t context = tb_context_make(0xab, 0xcdef01, 0x7ffffff, TB_PLANE_ONE_SIDED);
+    const uint32_t last_index = (1u << 20) - 1;
+    uint64_t context = tb_context_make(0xabcdef01, 0x7ffffff, TB_PLANE_ONE_SIDED);
     assert_int_equal(context, 0xabcdef013ffffffaull);
     assert_int_equal(context | TB_CONTEXT_UNCAST_THERE | TB_CONTEXT_UNCAST_AWAY, 0xabcdef01fffffffaull);
     assert_int_equal(tb_context_plane(context, TB_PLANE_POINT), 0xabcdef013ffffff8ull);
-    assert_int_not_equal(tb_context_make(0, 0, TB_CONTEXT_WORLD, TB_PLANE_POINT), 0);
+    assert_int_not_equal(tb_context_make(0, TB_CONTEXT_WORLD, TB_PLANE_POINT), 0);
+
+    const uint32_t jobs[] = {1, 0x1234567, 0xff000000u, UINT32_MAX};
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        uint32_t tag = tb_context_tag(jobs[i]);
+        assert_true(tag >= TB_CONTEXT_TAG_LEAST && tag <= UINT32_MAX - last_index);
+        assert_int_equal(tb_context_leader(tb_context_make(tag + last_index, 5, TB_PLANE_POINT), jobs[i]), last_index);
+        assert_int_equal(tb_context_leader(tb_context_make(7, TB_CONTEXT_SELF, TB_PLANE_POINT), jobs[i]), 7);
+    }
+    /* Another job's is nobody's here. */
+    assert_true(tb_context_leader(tb_context_make(tb_context_tag(9) + 3, 5, TB_PLANE_POINT), 5000000) > last_index);
 
     uint64_t match = tb_match_collective(0xfffffffe, 0xab, 0xcdef);
     assert_int_equal(match, 0xfffffffeabcdef00ull);

@@ -213,9 +213,9 @@ uint32_t tb_wire_machine(void);
 void tb_wire_machine_print(uint32_t machine, char text[static TB_MACHINE_BYTES]);
 const char *tb_wire_long_double(uint8_t representation); /* "IEEE binary128" */
 
-/* Context ids: job ordinal u8, leader's process index u24, leader's counter u29, plane u3; never used twice. 0 is no
- * context. The world is the counter WORLD of its first process, each process's MPI_COMM_SELF its own counter SELF.
- * Those of all processes of a job have a leader that there cannot be: mpi/universe.h. */
+/* Context ids: leader u32, its counter u29, plane u3; never used twice. 0 is no context. Of the world (WORLD of its
+ * first process) and MPI_COMM_SELF (SELF) the leader is an index; of later ones that and the tag of its job: jobs meet.
+ * Those of all processes of a job have an index as leader that there cannot be: mpi/universe.h. */
 enum tb_plane {
     TB_PLANE_POINT,
     TB_PLANE_COLLECTIVE,
@@ -236,17 +236,22 @@ enum tb_plane {
  * it up. In its own cluster; in all others. */
 #define TB_CONTEXT_UNCAST_THERE ((uint64_t)1 << (TB_CONTEXT_COUNTER_BITS + TB_CONTEXT_PLANE_BITS))
 #define TB_CONTEXT_UNCAST_AWAY  (2 * TB_CONTEXT_UNCAST_THERE)
-
-static inline uint64_t tb_context_make(uint8_t job, uint32_t leader, uint32_t counter, enum tb_plane plane)
+#define TB_CONTEXT_TAG_LEAST    (1u << 24) /* beyond all indices; and room for 2^20 of them behind each tag */
+static inline uint32_t tb_context_tag(uint32_t job)
 {
-    return (uint64_t)job << 56 | (uint64_t)(leader & 0xffffff) << 32 |
-           (uint64_t)(counter & (TB_CONTEXT_LIMIT - 1)) << TB_CONTEXT_PLANE_BITS | (uint64_t)plane;
+    return TB_CONTEXT_TAG_LEAST + job % (UINT32_MAX - TB_CONTEXT_TAG_LEAST - (1u << 20));
 }
 
-/* The process that made it up. */
-static inline uint32_t tb_context_leader(uint64_t context)
+static inline uint64_t tb_context_make(uint32_t leader, uint32_t counter, enum tb_plane plane)
 {
-    return (uint32_t)(context >> 32) & 0xffffff;
+    return (uint64_t)leader << 32 | (counter & (TB_CONTEXT_LIMIT - 1)) << TB_CONTEXT_PLANE_BITS | (uint64_t)plane;
+}
+
+/* The process of this job that made it up; of one that another job did, no process of this one. */
+static inline uint32_t tb_context_leader(uint64_t context, uint32_t job)
+{
+    uint32_t leader = (uint32_t)(context >> 32);
+    return leader < TB_CONTEXT_TAG_LEAST ? leader : leader - tb_context_tag(job);
 }
 
 static inline uint64_t tb_context_plane(uint64_t context, enum tb_plane plane)
@@ -563,23 +568,21 @@ enum tb_control {
                                      * of the host's own. Agent to rank: struct tb_multicast_facts */
     TB_CONTROL_GROUP_TROUBLE = 167, /* rank to agent to launcher: version of the verdict that it holds, u8 enum
                                      * tb_multicast_trouble: the group should be tested again */
-    /* Named groups and published names: structs are in job/registry_frames.h. */
-    TB_CONTROL_REGISTRY = 176, /* as SPAWN, of what a rank asks the registry of the job: struct tb_registry_question;
-                                * the bytes of the answer are struct tb_registry_answer */
+    TB_CONTROL_REGISTRY =
+        176, /* as SPAWN, of named groups and published names, with its answer: job/registry_frames.h */
     /* Processes that are started while the job runs. */
-    TB_CONTROL_SPAWN = 180,      /* rank to agent: number; struct tb_spawn comes along in a memfd. Agent to
-                                  * launcher: rank, number, the bytes of that */
-    TB_CONTROL_WORLD = 181,      /* launcher to all agents: count, of each range of a new world: first, count, host */
-    TB_CONTROL_WORLD_TOLD = 182, /* agent to launcher: first index of the world; its ranks find it */
-    TB_CONTROL_WORLD_START =
-        183, /* launcher to agent: first, size, bytes of a struct tb_spawn: start those on your host */
-    TB_CONTROL_WORLD_END = 184,    /* launcher to agent: first, u8 whether it was running: they are not wanted any more,
-                                    * and are killed, or ended as at the end of the job */
-    TB_CONTROL_WORLD_FAILED = 185, /* agent to launcher: first, how many were not started, text: why; those that run are
-                                    * ended */
+    TB_CONTROL_SPAWN =
+        180, /* rank to agent: number, and struct tb_spawn in a memfd. To launcher: rank, number, bytes */
+    TB_CONTROL_WORLD =
+        181, /* launcher to all agents: count, of each range: first, count, host, other job, first there */
+    TB_CONTROL_WORLD_TOLD = 182,  /* agent to launcher: first index of the world; its ranks find it */
+    TB_CONTROL_WORLD_START = 183, /* launcher to agent: first, bytes of a struct tb_spawn: start those on your host */
+    TB_CONTROL_WORLD_END = 184,   /* launcher to agent: first, u8 whether it runs: end it, as if all ended; else kill */
+    TB_CONTROL_WORLD_FAILED = 185, /* agent to launcher: first, how many did not start, text why; others are ended */
     TB_CONTROL_JOINED = 186,       /* agent to launcher: rank: it has called MPI_Init */
     TB_CONTROL_ANSWER = 187, /* to agent: rank, number, code, text, bytes; to rank: without rank, bytes in a memfd */
     TB_CONTROL_MEET = 188,   /* as SPAWN, of what a rank wants of a port: struct tb_meeting */
+    TB_CONTROL_BORDER = 189, /* launcher and agent, and agents of two jobs that meet: job/border.h */
     TB_CONTROL_BOND = 191 /* as SPAWN, of which worlds a rank is connected with: struct tb_bond. Number 0: no answer */
 };
 

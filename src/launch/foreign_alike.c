@@ -1,0 +1,60 @@
+#include "launch/foreign_alike.h"
+
+#include <string.h>
+
+#define TAG_DISTANCE 65536u /* so many processes more may be started before contexts of two jobs could be alike */
+
+/* All that algorithms are chosen by. */
+static uint32_t parameters(void)
+{
+    char text[8192];
+    uint32_t sum = 0;
+    bool collective = false;
+    for (size_t i = 0; i < tb_param_count(); i++) {
+        const struct tb_param_row *row = tb_param_row(i);
+        collective = collective || strcmp(row->name, "cores") == 0; /* from there on all are about that */
+        if (strcmp(row->name, "explain") == 0 || strcmp(row->name, "plan") == 0 ||
+            (!collective && strncmp(row->name, "eager_", 6) != 0))
+            continue;
+        tb_param_print(row, text, sizeof text);
+        sum = tb_crc32c(sum, text, strlen(text) + 1);
+    }
+    return sum;
+}
+
+void tb_foreign_alike_put(struct tb_writer *w, const struct tb_address_book *book)
+{
+    tb_put_text(w, TB_VERSION);
+    tb_put_u32(w, tb_wire_machine());
+    tb_put_u32(w, parameters());
+    tb_put_u32(w, book->job);
+    tb_put_u32(w, tb_worlds_processes(book));
+}
+
+static bool are_near(const struct tb_address_book *book, uint32_t job, uint32_t processes)
+{
+    uint64_t ours = tb_context_tag(book->job), theirs = tb_context_tag(job);
+    return ours < theirs + processes + TAG_DISTANCE && theirs < ours + tb_worlds_processes(book) + TAG_DISTANCE;
+}
+
+int tb_foreign_alike_get(struct tb_reader *r, const struct tb_address_book *book, uint32_t *job)
+{
+    size_t length = 0;
+    const char *version = tb_get_bytes(r, &length);
+    uint32_t machine = tb_get_u32(r), sum = tb_get_u32(r);
+    *job = tb_get_u32(r);
+    uint32_t processes = tb_get_u32(r);
+    if (r->error != TB_OK)
+        return tb_error(TB_ERR_PROTOCOL, "the other job says nothing sensible");
+    if (length != strlen(TB_VERSION) || memcmp(version, TB_VERSION, length) != 0)
+        return tb_error(TB_ERR_UNSUPPORTED, "the two jobs are of different versions of Tombolo");
+    if (machine != tb_wire_machine())
+        return tb_error(TB_ERR_UNSUPPORTED, "the two jobs run on machines that write numbers differently");
+    if (sum != parameters())
+        return tb_error(TB_ERR_UNSUPPORTED, "the two jobs were started with different parameters of collectives or of "
+                                            "eager messages, which must be the same where jobs meet");
+    if (*job == 0 || processes > TB_JOB_RANKS_LIMIT || are_near(book, *job, processes))
+        return tb_error(TB_ERR_UNSUPPORTED, "the numbers of the two jobs, which are made up, are too near to each "
+                                            "other: start one of them again");
+    return TB_OK;
+}

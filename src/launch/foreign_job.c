@@ -1,0 +1,152 @@
+#include "launch/foreign_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tb_foreign_job *tb_foreign_job_new(uint32_t number, uint64_t generation)
+{
+    struct tb_foreign_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return NULL;
+    job->number = number;
+    job->generation = generation;
+    tb_list_init(&job->node);
+    return job;
+}
+
+void tb_foreign_job_free(struct tb_foreign_job *job)
+{
+    tb_list_remove(&job->node);
+    free(job->ranges);
+    free(job->members);
+    free(job);
+}
+
+bool tb_foreign_job_find(const struct tb_foreign_job *job, uint32_t home, uint32_t *index)
+{
+    for (uint32_t i = 0; i < job->range_count; i++)
+        if (home - job->ranges[i].home < job->ranges[i].count) {
+            *index = job->ranges[i].first_rank + (home - job->ranges[i].home);
+            return true;
+        }
+    return false;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* In order, and nobody twice. */
+static int sort(const uint32_t *homes, uint32_t count, uint32_t **sorted)
+{
+    *sorted = malloc(count * sizeof **sorted);
+    if (*sorted == NULL)
+        return tb_error(TB_ERR_MEMORY, "mpiexec has no memory for %u processes of another job", count);
+    memcpy(*sorted, homes, count * sizeof **sorted);
+    qsort(*sorted, count, sizeof **sorted, compare);
+    for (uint32_t i = 0; i < count; i++)
+        if ((*sorted)[i] >= TB_JOB_RANKS_LIMIT || (i > 0 && (*sorted)[i] == (*sorted)[i - 1])) {
+            return tb_error(TB_ERR_PROTOCOL, "what the other job says of its processes makes no sense");
+        }
+    return TB_OK;
+}
+
+int tb_foreign_job_place(const struct tb_foreign_job *job, const uint32_t *homes, uint32_t count, uint32_t next,
+                         uint32_t host, struct tb_rank_range **ranges, uint32_t *range_count)
+{
+    uint32_t *sorted = NULL, known;
+    *range_count = 0;
+    *ranges = calloc(count, sizeof **ranges);
+    int rc = *ranges != NULL ? sort(homes, count, &sorted)
+                             : tb_error(TB_ERR_MEMORY, "mpiexec has no memory for %u processes of another job", count);
+    for (uint32_t i = 0; rc == TB_OK && i < count; i++) {
+        struct tb_rank_range *last = *range_count > 0 ? &(*ranges)[*range_count - 1] : NULL;
+        if (tb_foreign_job_find(job, sorted[i], &known))
+            continue;
+        if (next == TB_JOB_RANKS_LIMIT)
+            rc = tb_error(TB_ERR_LIMIT, "a job can know %u processes in all, those of other jobs included",
+                          TB_JOB_RANKS_LIMIT);
+        else if (last != NULL && last->home + last->count == sorted[i])
+            last->count++;
+        else
+            (*ranges)[(*range_count)++] = (struct tb_rank_range){
+                .first_rank = next, .count = 1, .host = host, .job = job->number, .home = sorted[i]};
+        next++;
+    }
+    free(sorted);
+    if (rc != TB_OK) {
+        free(*ranges);
+        *ranges = NULL;
+    }
+    return rc;
+}
+
+int tb_foreign_job_add(struct tb_foreign_job *job, const struct tb_rank_range *ranges, uint32_t count)
+{
+    struct tb_rank_range *grown = reallocarray(job->ranges, job->range_count + count + 1u, sizeof *grown);
+    if (grown == NULL)
+        return tb_error(TB_ERR_MEMORY, "mpiexec has no memory for processes of another job");
+    job->ranges = grown;
+    memcpy(grown + job->range_count, ranges, count * sizeof *grown);
+    job->range_count += count;
+    return TB_OK;
+}
+
+static struct tb_foreign_member *member_of(const struct tb_foreign_job *job, uint32_t index)
+{
+    for (uint32_t i = 0; i < job->member_count; i++)
+        if (job->members[i].index == index)
+            return &job->members[i];
+    return NULL;
+}
+
+int tb_foreign_job_meet(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count, uint32_t meeting)
+{
+    struct tb_foreign_member *grown = reallocarray(job->members, job->member_count + count, sizeof *grown);
+    if (grown == NULL)
+        return tb_error(TB_ERR_MEMORY, "mpiexec has no memory for %u processes that meet another job", count);
+    job->members = grown;
+    for (uint32_t i = 0; i < count; i++) {
+        struct tb_foreign_member *member = member_of(job, procs[i]);
+        if (member == NULL) {
+            member = &grown[job->member_count++];
+            *member = (struct tb_foreign_member){.index = procs[i]};
+        }
+        member->meeting = meeting;
+        member->left = false;
+    }
+    return TB_OK;
+}
+
+void tb_foreign_job_leave(struct tb_foreign_job *job, uint32_t index, uint32_t meeting)
+{
+    struct tb_foreign_member *member = member_of(job, index);
+    if (member != NULL && (meeting == 0 || meeting == member->meeting))
+        member->left = true;
+}
+
+bool tb_foreign_job_all_left(const struct tb_foreign_job *job)
+{
+    for (uint32_t i = 0; i < job->member_count; i++)
+        if (!job->members[i].left)
+            return false;
+    return true;
+}
+
+void tb_foreign_job_put_names(const struct tb_foreign_job *job, struct tb_writer *w)
+{
+    tb_put_u32(w, job->number);
+    tb_put_u32(w, job->range_count);
+    for (uint32_t i = 0; i < job->range_count; i++) {
+        tb_put_u32(w, job->ranges[i].first_rank);
+        tb_put_u32(w, job->ranges[i].count);
+        tb_put_u32(w, job->ranges[i].home);
+    }
+    tb_put_u32(w, job->member_count);
+    for (uint32_t i = 0; i < job->member_count; i++) {
+        tb_put_u32(w, job->members[i].index);
+        tb_put_u32(w, 1);
+    }
+}

@@ -1,0 +1,46 @@
+/* A foreign job, one that processes of ours have met: which indices its processes have here, which of ours it may speak
+ * with, and who of these has not left it again. An index is never given twice, so that one which is met again after
+ * both have left has other ones. No input or output; the launcher's one thread. */
+#ifndef TB_LAUNCH_FOREIGN_JOB_H
+#define TB_LAUNCH_FOREIGN_JOB_H
+
+#include "job/job.h"
+
+struct tb_foreign_member {
+    uint32_t index;   /* of ours */
+    uint32_t meeting; /* the last one at which it has met some of theirs */
+    bool left;        /* it has no communicator with them any more, or has ended */
+};
+
+struct tb_foreign_job {
+    struct tb_list node; /* the owner's */
+    uint32_t number;
+    uint64_t generation;          /* the same on both sides; of the job that has accepted first, and its count */
+    uint32_t pending;             /* ours who connect to it again: until that is decided, it is not left */
+    struct tb_rank_range *ranges; /* its processes */
+    uint32_t range_count, member_count;
+    struct tb_foreign_member *members; /* ours */
+    bool left, they_left;              /* all of them, as the other side was told, or has told us */
+};
+/* Nobody has said that it has left; from then on, whoever meets meets in another generation. */
+static inline bool tb_foreign_job_is_live(const struct tb_foreign_job *job)
+{
+    return !job->left && !job->they_left;
+}
+
+struct tb_foreign_job *tb_foreign_job_new(uint32_t number, uint64_t generation); /* NULL: no memory */
+void tb_foreign_job_free(struct tb_foreign_job *job);
+bool tb_foreign_job_find(const struct tb_foreign_job *job, uint32_t home, uint32_t *index);
+/* Ranges for those of a group that have no index yet, from `next` on, at the border of a host. Allocated. An error: who
+ * they are makes no sense, or there are too many. */
+int tb_foreign_job_place(const struct tb_foreign_job *job, const uint32_t *homes, uint32_t count, uint32_t next,
+                         uint32_t host, struct tb_rank_range **ranges, uint32_t *range_count);
+int tb_foreign_job_add(struct tb_foreign_job *job, const struct tb_rank_range *ranges, uint32_t count);
+/* These of ours meet some of theirs, at a meeting with this number. */
+int tb_foreign_job_meet(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count, uint32_t meeting);
+/* One of ours has left, after that meeting: if there was a later one, it has not. 0: it has ended. */
+void tb_foreign_job_leave(struct tb_foreign_job *job, uint32_t index, uint32_t meeting);
+bool tb_foreign_job_all_left(const struct tb_foreign_job *job);
+void tb_foreign_job_put_names(const struct tb_foreign_job *job, struct tb_writer *w); /* as in TB_BORDER_NAMES */
+
+#endif

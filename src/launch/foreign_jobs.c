@@ -1,0 +1,568 @@
+#include "launch/foreign_jobs.h"
+
+#include "launch/foreign_alike.h"
+#include "launch/port_name.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct tb_foreign_jobs *jobs_of(const struct tb_foreign_link *link)
+{
+    return TB_CONTAINER(link->links, struct tb_foreign_jobs, links);
+}
+
+/* With the present story. */
+static void refuse(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t number, int error)
+{
+    tb_agent_orders_answer(jobs->agents, jobs->book, rank,
+                           &(struct tb_agent_answer){number, error, tb_error_story(), NULL, 0});
+}
+
+/* ---- endings ----------------------------------------------------------------------------------------------------- */
+
+/* Who has accepted one that is gone again accepts the next one. */
+static void accept_again(struct tb_foreign_link *link)
+{
+    const struct tb_foreign_jobs_events *events = &jobs_of(link)->events;
+    if (link->asked != 0 && link->port_job == 0 && link->mine != NULL)
+        events->accept(events->context, link->port, link->asker, link->asked, link->mine, link->mine_length);
+    if (link->port_job == 0)
+        link->asked = 0;
+}
+
+/* With all links to it. */
+static void job_free(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job)
+{
+    struct tb_foreign_link *link;
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
+        if (link->job == job) {
+            accept_again(link);
+            tb_foreign_link_answer(link, TB_ERR_CLOSED, "the other job has left, or its processes are lost", NULL, 0);
+            tb_foreign_link_free(link, true);
+        }
+    tb_foreign_job_free(job);
+}
+
+/* Its processes are lost, unless ours have left it. */
+static void job_lose(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job, const char *why)
+{
+    char text[512];
+    snprintf(text, sizeof text, "it is of another job (%08x), which cannot be reached any more: %s", job->number, why);
+    for (uint32_t i = 0; !job->left && i < job->range_count; i++)
+        for (uint32_t k = 0; k < job->ranges[i].count; k++)
+            tb_agent_orders_lost(jobs->agents, (struct tb_proc){jobs->book->job, job->ranges[i].first_rank + k}, text);
+    job_free(jobs, job);
+}
+
+/* The last of ours has left, or the other side has: that is told, and when both have, all is over. */
+static void check_left(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job)
+{
+    struct tb_foreign_link *link;
+    if (!job->left && job->pending == 0 && tb_foreign_job_all_left(job)) {
+        job->left = true;
+        TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
+            if (link->job == job) {
+                tb_foreign_link_tell_word(link, TB_FOREIGN_LEFT, NULL);
+                break;
+            }
+    }
+    if (job->left && job->they_left)
+        job_free(jobs, job);
+}
+
+/* The link is gone, or of no use. */
+static void link_lose(struct tb_foreign_link *link, const char *why, bool close)
+{
+    struct tb_foreign_job *job = link->job;
+    struct tb_foreign_jobs *jobs = jobs_of(link);
+    bool pending = link->phase == TB_FOREIGN_ASKING && job != NULL; /* nothing was lost that we had */
+    accept_again(link);
+    tb_foreign_link_answer(link, TB_ERR_CLOSED, why, NULL, 0);
+    tb_foreign_link_free(link, close);
+    if (pending) {
+        job->pending--;
+        check_left(jobs, job);
+    } else if (job != NULL) {
+        job_lose(jobs, job, why);
+    }
+}
+
+static void patience_over(struct tb_timer *timer)
+{
+    struct tb_foreign_link *link = TB_CONTAINER(timer, struct tb_foreign_link, timer);
+    if (link->port_job != 0)
+        tb_foreign_link_answer(
+            link, TB_ERR_TIMEOUT,
+            "nobody has accepted at the port in time; the info key timeout, in seconds, says how long to wait", NULL,
+            0);
+    link_lose(link, "it has not answered in time", true);
+}
+
+/* ---- making them ------------------------------------------------------------------------------------------------- */
+
+/* With no `generation`: the live one. NULL: there is none. */
+static struct tb_foreign_job *job_of(const struct tb_foreign_jobs *jobs, uint32_t number, uint64_t generation)
+{
+    struct tb_foreign_job *job;
+    TB_LIST_EACH (job, &jobs->jobs, struct tb_foreign_job, node)
+        if (job->number == number && tb_foreign_job_is_live(job) && (generation == 0 || job->generation == generation))
+            return job;
+    return NULL;
+}
+
+static struct tb_foreign_job *job_make(struct tb_foreign_jobs *jobs, uint32_t number, uint64_t generation)
+{
+    struct tb_foreign_job *job = tb_foreign_job_new(number, generation);
+    if (job != NULL)
+        tb_list_append(&jobs->jobs, &job->node);
+    return job;
+}
+
+/* ---- indices for the others -------------------------------------------------------------------------------------- */
+
+/* All of a party of ours are processes of this job. */
+static int check_own(const struct tb_foreign_jobs *jobs, const struct tb_meeting_party *party)
+{
+    for (uint32_t i = 0; i < party->size; i++)
+        if (!tb_address_book_knows(jobs->book, party->procs[i]) || tb_worlds_is_foreign(jobs->book, party->procs[i]))
+            return tb_error(
+                TB_ERR_UNSUPPORTED,
+                "process %u of the communicator is of another job: only processes of one job can meet those "
+                "of another one",
+                party->procs[i]);
+    return TB_OK;
+}
+
+static void names_tell(struct tb_foreign_jobs *jobs, const struct tb_foreign_job *job)
+{
+    struct tb_foreign_link *link;
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node) {
+        struct tb_writer *w =
+            link->job == job ? tb_foreign_border_begin(&jobs->links, link->host, TB_BORDER_NAMES, link->number) : NULL;
+        if (w == NULL)
+            continue;
+        tb_foreign_job_put_names(job, w);
+        tb_foreign_border_end(&jobs->links, link->host);
+    }
+}
+
+static void all_told(struct tb_foreign_link *link);
+
+static void agents_tell(struct tb_foreign_link *link, const struct tb_rank_range *ranges, uint32_t count)
+{
+    struct tb_foreign_jobs *jobs = jobs_of(link);
+    link->first = ranges[0].first_rank;
+    for (uint32_t i = 0; i < jobs->agents->count; i++) {
+        struct tb_host_agent *agent = &jobs->agents->all[i];
+        if (!tb_host_agent_is_ready(agent))
+            continue;
+        tb_worlds_put(tb_control_stream_begin(&agent->control, TB_CONTROL_WORLD), ranges, count);
+        tb_control_stream_end(&agent->control);
+        link->untold[i] = true;
+        link->untold_count++;
+    }
+}
+
+/* Who the others are is known: they get indices, and all agents are told. */
+static int introduce(struct tb_foreign_link *link, struct tb_foreign_job *job)
+{
+    struct tb_foreign_jobs *jobs = jobs_of(link);
+    const struct tb_meeting_party *mine = link->mine;
+    struct tb_meeting_party *their = link->their;
+    struct tb_rank_range *ranges = NULL;
+    uint32_t count = 0;
+    int rc = TB_OK;
+    link->untold = calloc(jobs->agents->count + 1u, sizeof *link->untold);
+    if (job == NULL || link->untold == NULL)
+        rc = tb_error(TB_ERR_MEMORY, "mpiexec has no memory for another job");
+    if (rc == TB_OK)
+        rc = tb_foreign_job_place(job, their->procs, their->size, tb_worlds_processes(jobs->book), link->host, &ranges,
+                                  &count);
+    if (rc == TB_OK)
+        rc = tb_foreign_job_meet(job, mine->procs, mine->size, ++jobs->meeting);
+    if (rc == TB_OK && count > 0)
+        rc = tb_worlds_add(jobs->book, ranges, count);
+    if (rc == TB_OK)
+        rc = tb_foreign_job_add(job, ranges, count);
+    if (rc == TB_OK) {
+        link->job = job;
+        link->phase = TB_FOREIGN_TELLING;
+        their->meeting = jobs->meeting;
+        if (count > 0)
+            agents_tell(link, ranges, count);
+    } else if (job != NULL && job->range_count == 0) {
+        tb_foreign_job_free(job);
+    }
+    free(ranges);
+    if (rc == TB_OK && link->untold_count == 0)
+        all_told(link);
+    return rc;
+}
+
+/* The party of the others, as our ranks know them. */
+static void met(struct tb_foreign_link *link)
+{
+    struct tb_meeting_party *their = link->their;
+    for (uint32_t i = 0; i < their->size; i++)
+        tb_foreign_job_find(link->job, their->procs[i], &their->procs[i]);
+    tb_timer_clear(&link->timer);
+    link->phase = TB_FOREIGN_MET;
+    tb_foreign_link_answer(link, TB_OK, "", their, link->their_length);
+}
+
+static void all_told(struct tb_foreign_link *link)
+{
+    struct tb_writer w;
+    names_tell(jobs_of(link), link->job);
+    if (link->port_job != 0) {
+        tb_foreign_link_tell_word(link, TB_FOREIGN_READY, NULL);
+        met(link);
+        return;
+    }
+    link->phase = TB_FOREIGN_ANSWERED;
+    tb_writer_open(&w);
+    tb_put_u8(&w, TB_FOREIGN_ACCEPT);
+    tb_put_u32(&w, jobs_of(link)->book->job);
+    tb_put_u64(&w, link->job->generation);
+    tb_put_bytes(&w, link->mine, link->mine_length);
+    tb_foreign_link_tell(link, &w);
+    tb_writer_close(&w);
+}
+
+static void note_told(struct tb_foreign_link *link, uint32_t host)
+{
+    if (link->phase != TB_FOREIGN_TELLING || !link->untold[host])
+        return;
+    link->untold[host] = false;
+    if (--link->untold_count == 0)
+        all_told(link);
+}
+
+void tb_foreign_jobs_told(struct tb_foreign_jobs *jobs, uint32_t host, uint32_t first)
+{
+    struct tb_foreign_link *link;
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
+        if (link->first == first)
+            note_told(link, host);
+}
+
+/* ---- connecting -------------------------------------------------------------------------------------------------- */
+
+void tb_foreign_jobs_connect(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t number,
+                             const struct tb_meeting *meeting)
+{
+    struct tb_port_name port;
+    struct tb_foreign_link *link = NULL;
+    uint64_t patience = meeting->patience > 0 ? meeting->patience : tb_param.link_patience;
+    int rc = tb_port_name_parse(meeting->name, meeting->name_length, &port);
+    if (rc == TB_OK && port.job == jobs->book->job)
+        rc =
+            tb_error(TB_ERR_CLOSED, "this job has no port \"%.*s\" that is open: it was closed, or its owner has ended",
+                     (int)meeting->name_length, meeting->name);
+    else if (rc == TB_OK && port.addresses[0] == 0)
+        rc = tb_error(TB_ERR_CLOSED,
+                      "the port \"%.*s\" is of another job, and names no address: it can be reached in its job alone",
+                      (int)meeting->name_length, meeting->name);
+    if (rc == TB_OK && !tb_meeting_party_is_whole(meeting->bytes, meeting->length))
+        rc = tb_error(TB_ERR_PROTOCOL, "who connects to a port says nothing sensible of itself");
+    if (rc == TB_OK)
+        rc = check_own(jobs, meeting->bytes);
+    if (rc == TB_OK) {
+        link = tb_foreign_link_new(&jobs->links, TB_FOREIGN_DIALING, tb_address_book_host_of(jobs->book, rank),
+                                   jobs->links.next++);
+        rc = link == NULL ? tb_error(TB_ERR_MEMORY, "mpiexec has no memory for one who connects") : TB_OK;
+    }
+    if (rc == TB_OK)
+        rc = tb_foreign_link_keep(meeting->bytes, meeting->length, &link->mine, &link->mine_length);
+    if (rc == TB_OK) {
+        link->asker = rank;
+        link->asked = number;
+        link->port_job = port.job;
+        tb_timer_set(jobs->loop, &link->timer, patience);
+        tb_foreign_link_dial(link, &port.key, port.addresses, patience);
+    } else {
+        refuse(jobs, rank, number, rc);
+        if (link != NULL)
+            tb_foreign_link_free(link, false);
+    }
+    explicit_bzero(&port, sizeof port);
+}
+
+static void take_up(struct tb_foreign_link *link)
+{
+    struct tb_writer w;
+    if (link->phase != TB_FOREIGN_DIALING)
+        return;
+    link->phase = TB_FOREIGN_ASKING;
+    link->job = job_of(jobs_of(link), link->port_job, 0);
+    if (link->job != NULL)
+        link->job->pending++;
+    tb_writer_open(&w);
+    tb_put_u8(&w, TB_FOREIGN_INTRODUCE);
+    tb_foreign_alike_put(&w, jobs_of(link)->book);
+    tb_put_u64(&w, link->job != NULL ? link->job->generation : 0);
+    tb_put_bytes(&w, link->mine, link->mine_length);
+    tb_foreign_link_tell(link, &w);
+    tb_writer_close(&w);
+}
+
+/* ---- what the other launcher says -------------------------------------------------------------------------------- */
+
+static int take_introduction(struct tb_foreign_link *link, struct tb_reader *r)
+{
+    size_t length = 0;
+    int rc = tb_foreign_alike_get(r, jobs_of(link)->book, &link->their_job);
+    link->generation = tb_get_u64(r);
+    const void *party = rc == TB_OK ? tb_get_bytes(r, &length) : NULL;
+    if (rc == TB_OK &&
+        (link->phase != TB_FOREIGN_COMING || tb_reader_end(r) != TB_OK || !tb_meeting_party_is_whole(party, length)))
+        rc = tb_error(TB_ERR_PROTOCOL, "the other job says nothing sensible");
+    if (rc == TB_OK)
+        rc = tb_foreign_link_keep(party, length, &link->their, &link->their_length);
+    if (rc != TB_OK)
+        return rc;
+    link->phase = TB_FOREIGN_WAITING;
+    const struct tb_foreign_jobs_events *events = &jobs_of(link)->events;
+    return events->enter(events->context, link->port, link);
+}
+
+void tb_foreign_jobs_refuse(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link)
+{
+    tb_foreign_link_tell_word(link, TB_FOREIGN_REFUSE, tb_error_story());
+    tb_foreign_link_free(link, true);
+}
+
+int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link, uint32_t rank, uint32_t number,
+                           const void *party, size_t length)
+{
+    int rc = tb_meeting_party_is_whole(party, length)
+                 ? check_own(jobs, party)
+                 : tb_error(TB_ERR_PROTOCOL, "who accepts at a port says nothing sensible of itself");
+    if (rc != TB_OK) { /* it is no fault of the other one, who waits for a better one */
+        refuse(jobs, rank, number, rc);
+        return rc;
+    }
+    link->asker = rank;
+    link->asked = number;
+    tb_timer_set(jobs->loop, &link->timer, tb_param.link_patience);
+    rc = tb_foreign_link_keep(party, length, &link->mine, &link->mine_length);
+    struct tb_foreign_job *job = link->generation != 0 ? job_of(jobs, link->their_job, link->generation) : NULL;
+    if (rc == TB_OK && job == NULL)
+        job = job_make(jobs, link->their_job, (uint64_t)jobs->book->job << 32 | ++jobs->generation);
+    if (rc == TB_OK)
+        rc = introduce(link, job);
+    if (rc != TB_OK) {
+        tb_foreign_link_tell_word(link, TB_FOREIGN_REFUSE, tb_error_story());
+        link_lose(link, tb_error_story(), true);
+    }
+    return TB_OK;
+}
+
+static int take_acceptance(struct tb_foreign_link *link, struct tb_reader *r)
+{
+    size_t length = 0;
+    uint32_t number = tb_get_u32(r);
+    uint64_t generation = tb_get_u64(r);
+    const void *party = tb_get_bytes(r, &length);
+    if (link->phase != TB_FOREIGN_ASKING || generation == 0 || tb_reader_end(r) != TB_OK || number != link->port_job ||
+        !tb_meeting_party_is_whole(party, length))
+        return tb_error(TB_ERR_PROTOCOL, "the other job says nothing sensible");
+    int rc = tb_foreign_link_keep(party, length, &link->their, &link->their_length);
+    struct tb_foreign_job *pending = link->job, *job = pending;
+    link->job = NULL;
+    if (job == NULL || job->generation != generation)
+        job = rc == TB_OK ? job_make(jobs_of(link), number, generation) : NULL;
+    if (rc == TB_OK)
+        rc = introduce(link, job);
+    if (pending != NULL) {
+        pending->pending--;
+        check_left(jobs_of(link), pending);
+    }
+    return rc;
+}
+
+static void take_lost(struct tb_foreign_link *link, struct tb_reader *r)
+{
+    uint32_t home = tb_get_u32(r), index;
+    size_t length = 0;
+    const char *why = tb_get_bytes(r, &length);
+    char text[512];
+    if (link->job == NULL || tb_reader_end(r) != TB_OK || !tb_foreign_job_find(link->job, home, &index))
+        return;
+    snprintf(text, sizeof text, "it is of another job (%08x): %.*s", link->job->number,
+             (int)(length < 400 ? length : 400), why);
+    tb_agent_orders_lost(jobs_of(link)->agents, (struct tb_proc){jobs_of(link)->book->job, index}, text);
+}
+
+static int take_words(struct tb_foreign_link *link, struct tb_reader *r)
+{
+    uint8_t word = tb_get_u8(r);
+    size_t length = 0;
+    if (word == TB_FOREIGN_INTRODUCE)
+        return take_introduction(link, r);
+    if (word == TB_FOREIGN_ACCEPT)
+        return take_acceptance(link, r);
+    if (word == TB_FOREIGN_READY && link->phase == TB_FOREIGN_ANSWERED) {
+        met(link);
+    } else if (word == TB_FOREIGN_LEFT && link->job != NULL) {
+        link->job->they_left = true;
+        check_left(jobs_of(link), link->job);
+    } else if (word == TB_FOREIGN_LOST) {
+        take_lost(link, r);
+    } else if (word == TB_FOREIGN_REFUSE) {
+        const char *text = tb_get_bytes(r, &length);
+        return tb_error(TB_ERR_CLOSED, "the other job has refused: %.*s", (int)(length < 800 ? length : 800),
+                        r->error == TB_OK ? text : "");
+    } else {
+        return tb_error(TB_ERR_PROTOCOL, "the other job says nothing sensible");
+    }
+    return TB_OK;
+}
+
+static void take_tell(struct tb_foreign_link *link, struct tb_reader *r)
+{
+    char why[900];
+    size_t length = 0;
+    const void *bytes = tb_get_bytes(r, &length);
+    struct tb_reader words;
+    if (r->error != TB_OK)
+        return;
+    tb_reader_open(&words, bytes, length);
+    int rc = take_words(link, &words);
+    if (rc == TB_OK)
+        return;
+    snprintf(why, sizeof why, "%s", tb_error_story());
+    tb_foreign_link_answer(link, rc, why, NULL, 0);
+    if (rc != TB_ERR_CLOSED)
+        tb_foreign_link_tell_word(link, TB_FOREIGN_REFUSE, why);
+    link_lose(link, why, true);
+}
+
+void tb_foreign_jobs_take(struct tb_foreign_jobs *jobs, const struct tb_host_agent *agent, struct tb_reader *r)
+{
+    uint8_t word = tb_get_u8(r);
+    uint32_t number = tb_get_u32(r);
+    struct tb_foreign_link *link = tb_foreign_link_find(&jobs->links, agent->host, number);
+    if (r->error != TB_OK)
+        return;
+    if (word == TB_BORDER_OPENED) {
+        jobs->events.opened(jobs->events.context, number, r);
+    } else if (word == TB_BORDER_CAME && link == NULL) {
+        link = tb_foreign_link_new(&jobs->links, TB_FOREIGN_COMING, agent->host, number);
+        if (link != NULL)
+            link->port = tb_get_u32(r);
+    } else if (word == TB_BORDER_UP && link != NULL) {
+        take_up(link);
+    } else if (word == TB_BORDER_TELL && link != NULL) {
+        take_tell(link, r);
+    } else if (word == TB_BORDER_ENDED && link != NULL) {
+        char *why = tb_get_text(r);
+        link_lose(link, why != NULL ? why : "the connection has ended", false);
+        free(why);
+    }
+}
+
+/* ---- leaving ----------------------------------------------------------------------------------------------------- */
+
+void tb_foreign_jobs_leave(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t number, uint32_t meeting)
+{
+    struct tb_foreign_job *job;
+    TB_LIST_EACH (job, &jobs->jobs, struct tb_foreign_job, node)
+        if (job->number == number) {
+            tb_foreign_job_leave(job, rank, meeting);
+            check_left(jobs, job);
+        }
+}
+
+void tb_foreign_jobs_forget(struct tb_foreign_jobs *jobs, uint32_t rank)
+{
+    struct tb_foreign_link *link;
+    struct tb_foreign_job *job;
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
+        if (link->asked != 0 && link->asker == rank) {
+            link->asked = 0; /* nobody is there to be told */
+            if (link->phase <= TB_FOREIGN_ASKING)
+                link_lose(link, "who has connected has ended", true);
+        }
+    TB_LIST_EACH (job, &jobs->jobs, struct tb_foreign_job, node) {
+        tb_foreign_job_leave(job, rank, 0);
+        check_left(jobs, job);
+    }
+}
+
+void tb_foreign_jobs_lost(struct tb_foreign_jobs *jobs, uint32_t rank, const char *text)
+{
+    struct tb_foreign_link *link;
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node) {
+        struct tb_writer w;
+        if (link->job == NULL)
+            continue;
+        tb_writer_open(&w);
+        tb_put_u8(&w, TB_FOREIGN_LOST);
+        tb_put_u32(&w, rank);
+        tb_put_text(&w, text);
+        tb_foreign_link_tell(link, &w);
+        tb_writer_close(&w);
+    }
+}
+
+void tb_foreign_jobs_lose(struct tb_foreign_jobs *jobs, uint32_t host)
+{
+    struct tb_foreign_link *link;
+    bool again = true;
+    while (again) { /* with one, others may go */
+        again = false;
+        TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
+            if (link->host == host) {
+                link_lose(link, "the agent at the border to it is gone", false);
+                again = true;
+                break;
+            }
+    }
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
+        if (link->untold != NULL)
+            note_told(link, host);
+}
+
+bool tb_foreign_jobs_part(struct tb_foreign_jobs *jobs)
+{
+    if (tb_list_empty(&jobs->jobs) || jobs->parted)
+        return false;
+    if (!tb_timer_is_set(&jobs->farewell))
+        tb_timer_set(jobs->loop, &jobs->farewell, tb_param.link_patience);
+    return true;
+}
+
+static void farewell_over(struct tb_timer *timer)
+{
+    TB_CONTAINER(timer, struct tb_foreign_jobs, farewell)->parted = true;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+void tb_foreign_jobs_init(struct tb_foreign_jobs *jobs, struct tb_loop *loop, struct tb_host_agents *agents,
+                          struct tb_address_book *book, const struct tb_foreign_jobs_events *events)
+{
+    *jobs = (struct tb_foreign_jobs){.loop = loop, .agents = agents, .book = book, .events = *events};
+    jobs->links = (struct tb_foreign_links){.agents = agents,
+                                            .book = book,
+                                            .next = 1,
+                                            .patience_over = patience_over,
+                                            .context = events->context,
+                                            .dropped = events->dropped};
+    tb_list_init(&jobs->jobs);
+    tb_list_init(&jobs->links.all);
+    tb_timer_init(&jobs->farewell, farewell_over);
+}
+
+void tb_foreign_jobs_close(struct tb_foreign_jobs *jobs)
+{
+    struct tb_foreign_link *link;
+    struct tb_foreign_job *job;
+    tb_timer_clear(&jobs->farewell);
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
+        tb_foreign_link_free(link, false);
+    TB_LIST_EACH (job, &jobs->jobs, struct tb_foreign_job, node)
+        tb_foreign_job_free(job);
+}

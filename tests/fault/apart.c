@@ -1,0 +1,287 @@
+/* Two jobs that were started apart and meet.
+ *
+ *   apart serve FILE HOW...    opens a port, writes its name to FILE, and accepts
+ *   apart visit FILE HOW...    reads it, and connects
+ *
+ * HOW: use N      they meet N times, and try everything each time
+ *      finish     disconnect, say so, and wait until FILE is gone
+ *      stay       the same while they are connected; then say what becomes of a receive
+ *      join       two processes with a socket between them, whose path is FILE.socket
+ *      bad NAME   connect to NAME, and say what came of it
+ *      closed     serve: close the port at once, and go on */
+#include <mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int rank, size;
+static int serves;
+static const char *file;
+
+#define CHECK(good)                                                                                                    \
+    do {                                                                                                               \
+        if (!(good)) {                                                                                                 \
+            fprintf(stderr, "rank %d, line %d: %s\n", rank, __LINE__, #good);                                          \
+            MPI_Abort(MPI_COMM_WORLD, 3);                                                                              \
+        }                                                                                                              \
+    } while (0)
+
+/* ---- everything -------------------------------------------------------------------------------------------------- */
+
+static void use_messages(MPI_Comm inter)
+{
+    enum { LONG = 3000000 };
+    int others, mine;
+    MPI_Comm_remote_size(inter, &others);
+    MPI_Comm_size(inter, &mine);
+    for (int i = 0; i < others; i++) {
+        int out = 1000 * serves + rank, in = -1;
+        MPI_Sendrecv(&out, 1, MPI_INT, i, 7, &in, 1, MPI_INT, i, 7, inter, MPI_STATUS_IGNORE);
+        CHECK(in == 1000 * !serves + i);
+    }
+    char *to = malloc(LONG), *from = calloc(1, LONG);
+    CHECK(to != NULL && from != NULL);
+    memset(to, 'a' + serves, LONG);
+    if (rank < others && rank < mine) {
+        MPI_Request both[2];
+        MPI_Irecv(from, LONG, MPI_CHAR, rank, 8, inter, &both[0]);
+        MPI_Isend(to, LONG, MPI_CHAR, rank, 8, inter, &both[1]);
+        MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < LONG; i++)
+            CHECK(from[i] == 'a' + !serves);
+    }
+    free(to);
+    free(from);
+    int own = rank + 1, sum = 0;
+    MPI_Barrier(inter);
+    MPI_Allreduce(&own, &sum, 1, MPI_INT, MPI_SUM, inter);
+    CHECK(sum == others * (others + 1) / 2);
+}
+
+static void use_collectives(MPI_Comm all)
+{
+    enum { BYTES = 200000 };
+    int count, me, one = 1, sum = 0;
+    MPI_Comm_size(all, &count);
+    MPI_Comm_rank(all, &me);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all);
+    CHECK(sum == count);
+    int *ranks = malloc((size_t)count * sizeof *ranks);
+    char *data = malloc(BYTES);
+    CHECK(ranks != NULL && data != NULL);
+    MPI_Allgather(&me, 1, MPI_INT, ranks, 1, MPI_INT, all);
+    for (int i = 0; i < count; i++)
+        CHECK(ranks[i] == i);
+    for (int root = 0; root < count; root++) {
+        memset(data, me == root ? root + 1 : 0, BYTES);
+        MPI_Bcast(data, BYTES, MPI_CHAR, root, all);
+        CHECK(data[0] == root + 1 && data[BYTES - 1] == root + 1);
+    }
+    free(ranks);
+    free(data);
+}
+
+static void use_window(MPI_Comm all)
+{
+    int count, me, *base;
+    MPI_Win win;
+    MPI_Comm_size(all, &count);
+    MPI_Comm_rank(all, &me);
+    MPI_Win_allocate((MPI_Aint)((size_t)count * sizeof *base), sizeof *base, MPI_INFO_NULL, all, &base, &win);
+    MPI_Win_fence(0, win);
+    for (int i = 0; i < count; i++)
+        MPI_Put(&me, 1, MPI_INT, i, me, 1, MPI_INT, win);
+    MPI_Win_fence(0, win);
+    for (int i = 0; i < count; i++)
+        CHECK(base[i] == i);
+    MPI_Win_free(&win);
+}
+
+/* What is made of communicators with processes of both. */
+static void use_communicators(MPI_Comm inter, MPI_Comm all)
+{
+    MPI_Comm made, again;
+    MPI_Group ours, theirs, both;
+    int count, me;
+    MPI_Comm_rank(all, &me);
+    MPI_Comm_dup(all, &made);
+    use_collectives(made);
+    MPI_Comm_free(&made);
+    MPI_Comm_split(all, me % 2, me, &made);
+    MPI_Barrier(made);
+    MPI_Comm_free(&made);
+    MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &made);
+    MPI_Comm_size(made, &count);
+    CHECK(count <= size); /* whatever hosts they are on, jobs share none */
+    MPI_Comm_free(&made);
+    MPI_Comm_group(inter, &ours);
+    MPI_Comm_remote_group(inter, &theirs);
+    MPI_Group_intersection(ours, theirs, &both);
+    MPI_Group_size(both, &count);
+    CHECK(count == 0);
+    MPI_Intercomm_create(MPI_COMM_WORLD, 0, all, serves ? 0 : size, 5, &again); /* leaders know each other by `all` */
+    MPI_Barrier(again);
+    MPI_Comm_free(&again);
+    MPI_Comm_dup(inter, &again);
+    use_messages(again);
+    MPI_Comm_free(&again);
+    MPI_Group_free(&ours);
+    MPI_Group_free(&theirs);
+    if (both != MPI_GROUP_EMPTY)
+        MPI_Group_free(&both);
+}
+
+static void use(MPI_Comm inter)
+{
+    MPI_Comm all;
+    use_messages(inter);
+    MPI_Intercomm_merge(inter, serves, &all);
+    use_collectives(all);
+    use_window(all);
+    use_communicators(inter, all);
+    MPI_Comm_free(&all);
+}
+
+/* ---- meeting ----------------------------------------------------------------------------------------------------- */
+
+static void tell_name(const char *name)
+{
+    char other[4096];
+    snprintf(other, sizeof other, "%s.part", file);
+    FILE *f = fopen(other, "w");
+    CHECK(f != NULL && fputs(name, f) >= 0 && fclose(f) == 0 && rename(other, file) == 0);
+}
+
+static void read_name(char *name)
+{
+    FILE *f = NULL;
+    for (int i = 0; i < 3000 && f == NULL; i++) {
+        f = fopen(file, "r");
+        if (f == NULL)
+            usleep(10000);
+    }
+    CHECK(f != NULL && fgets(name, MPI_MAX_PORT_NAME, f) != NULL);
+    fclose(f);
+}
+
+static void meet(const char *name, MPI_Comm *inter)
+{
+    if (serves)
+        MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, inter);
+    else
+        MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, inter);
+}
+
+static void say(const char *what, int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "no error";
+    int length, class;
+    MPI_Error_class(code, &class);
+    if (code != MPI_SUCCESS)
+        MPI_Error_string(code, text, &length);
+    printf("%s: %s: %s\n", what, class == MPI_ERR_PORT ? "port" : class == MPI_SUCCESS ? "success" : "other", text);
+    fflush(stdout);
+}
+
+/* Until the test has taken the file away. */
+static void await_word(void)
+{
+    while (access(file, F_OK) == 0)
+        usleep(10000);
+}
+
+static void stay(MPI_Comm inter)
+{
+    int value;
+    MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+    if (rank == 0)
+        puts("connected"), fflush(stdout);
+    say("receive", MPI_Recv(&value, 1, MPI_INT, 0, 1, inter, MPI_STATUS_IGNORE));
+    if (MPI_Barrier(inter) == MPI_SUCCESS)
+        MPI_Abort(MPI_COMM_WORLD, 4);
+    MPI_Comm_free(&inter);
+}
+
+static void join(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    MPI_Comm other;
+    int value = rank, got = -1, size_of_it;
+    snprintf(name.sun_path, sizeof name.sun_path, "%s.socket", file);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (serves) {
+        int door = fd;
+        CHECK(bind(door, (struct sockaddr *)&name, sizeof name) == 0 && listen(door, 1) == 0);
+        fd = accept(door, NULL, NULL);
+        close(door);
+    } else {
+        while (connect(fd, (struct sockaddr *)&name, sizeof name) != 0)
+            usleep(10000);
+    }
+    value = serves ? 11 : 22;
+    MPI_Comm_join(fd, &other);
+    CHECK(other != MPI_COMM_NULL);
+    MPI_Comm_remote_size(other, &size_of_it);
+    MPI_Sendrecv(&value, 1, MPI_INT, 0, 0, &got, 1, MPI_INT, 0, 0, other, MPI_STATUS_IGNORE);
+    CHECK(size_of_it == 1 && got == 33 - value);
+    MPI_Comm_disconnect(&other);
+    close(fd);
+}
+
+static void bad(const char *name)
+{
+    MPI_Comm inter = MPI_COMM_SELF;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    say("connect", MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter));
+    CHECK(inter == MPI_COMM_NULL);
+}
+
+int main(int argc, char **argv)
+{
+    char name[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm inter;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    CHECK(argc > 3);
+    serves = strcmp(argv[1], "serve") == 0;
+    file = argv[2];
+    const char *how = argv[3];
+    int rounds = strcmp(how, "use") == 0 ? atoi(argv[4]) : 1;
+    if (strcmp(how, "join") == 0 || strcmp(how, "bad") == 0) {
+        if (strcmp(how, "join") == 0)
+            join();
+        else
+            bad(argv[4]);
+        return MPI_Finalize();
+    }
+    if (serves && rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, name);
+        if (strcmp(how, "closed") == 0)
+            MPI_Close_port(name);
+        tell_name(name);
+    } else if (rank == 0) {
+        read_name(name);
+    }
+    for (int i = 0; i < rounds && strcmp(how, "closed") != 0; i++) {
+        meet(name, &inter);
+        if (strcmp(how, "use") == 0)
+            use(inter);
+        if (strcmp(how, "stay") == 0)
+            stay(inter);
+        else
+            MPI_Comm_disconnect(&inter);
+    }
+    if (strcmp(how, "finish") == 0 && rank == 0)
+        puts("disconnected"), fflush(stdout);
+    if (strcmp(how, "use") != 0)
+        await_word();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        puts("done");
+    return MPI_Finalize();
+}
