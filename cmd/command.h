@@ -10,6 +10,7 @@ int tb_command_agent(char **words);
 int tb_command_info(char **words);
 int tb_command_grid(char **words);
 int tb_command_lab(char **words);
+int tb_command_meet(char **words);
 int tb_command_explain(char **words);
 int tb_command_plan(char **words);
 int tb_command_probe(char **words);

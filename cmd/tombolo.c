@@ -58,6 +58,7 @@ static const struct {
     {"grid", tb_command_grid},
     {"info", tb_command_info},
     {"lab", tb_command_lab},
+    {"meet", tb_command_meet},
     {"plan", tb_command_plan},
     {"probe", tb_command_probe},
     {"route", tb_command_route},

@@ -33,7 +33,8 @@ enum tb_registry_result {
     TB_REGISTRY_MEMBER,   /* the asker is a member already */
     TB_REGISTRY_STRANGER, /* it is none, or not any more */
     TB_REGISTRY_FROZEN,   /* nobody may join */
-    TB_REGISTRY_DEAD,     /* a member has died: which, says `who`; told to each member once */
+    TB_REGISTRY_DEAD,     /* a member has died: which, says `who`; told to each member once. Of names: whoever keeps
+                           * them for several jobs (tombolo meet) does not answer */
     TB_REGISTRY_UNEQUAL,  /* others ask for another count, or so many there can never be */
     TB_REGISTRY_BUSY,     /* another thread of the asker asks the same already */
     TB_REGISTRY_FULL,     /* there is no room for more */

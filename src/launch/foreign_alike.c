@@ -4,17 +4,23 @@
 
 #define TAG_DISTANCE 65536u /* so many processes more may be started before contexts of two jobs could be alike */
 
-/* All that algorithms are chosen by. */
-static uint32_t parameters(void)
+/* What nothing depends on where jobs meet: how many cores hosts have is left out of the costs there (mpi/foreign.c). */
+static bool is_of_one_job(const char *name)
+{
+    return strcmp(name, "explain") == 0 || strcmp(name, "cores") == 0 || strcmp(name, "shared_cores") == 0;
+}
+
+/* All that algorithms are chosen by. A plan is for the hosts of a job, and its contents are not known here: a job that
+ * follows one is like no other. */
+static uint32_t parameters(const struct tb_address_book *book)
 {
     char text[8192];
-    uint32_t sum = 0;
+    uint32_t sum = *tb_param.plan != 0 ? tb_crc32c(0, &book->job, sizeof book->job) : 0;
     bool collective = false;
     for (size_t i = 0; i < tb_param_count(); i++) {
         const struct tb_param_row *row = tb_param_row(i);
         collective = collective || strcmp(row->name, "cores") == 0; /* from there on all are about that */
-        if (strcmp(row->name, "explain") == 0 || strcmp(row->name, "plan") == 0 ||
-            (!collective && strncmp(row->name, "eager_", 6) != 0))
+        if (is_of_one_job(row->name) || (!collective && strncmp(row->name, "eager_", 6) != 0))
             continue;
         tb_param_print(row, text, sizeof text);
         sum = tb_crc32c(sum, text, strlen(text) + 1);
@@ -26,7 +32,7 @@ void tb_foreign_alike_put(struct tb_writer *w, const struct tb_address_book *boo
 {
     tb_put_text(w, TB_VERSION);
     tb_put_u32(w, tb_wire_machine());
-    tb_put_u32(w, parameters());
+    tb_put_u32(w, parameters(book));
     tb_put_u32(w, book->job);
     tb_put_u32(w, tb_worlds_processes(book));
 }
@@ -50,9 +56,9 @@ int tb_foreign_alike_get(struct tb_reader *r, const struct tb_address_book *book
         return tb_error(TB_ERR_UNSUPPORTED, "the two jobs are of different versions of Tombolo");
     if (machine != tb_wire_machine())
         return tb_error(TB_ERR_UNSUPPORTED, "the two jobs run on machines that write numbers differently");
-    if (sum != parameters())
+    if (sum != parameters(book))
         return tb_error(TB_ERR_UNSUPPORTED, "the two jobs were started with different parameters of collectives or of "
-                                            "eager messages, which must be the same where jobs meet");
+                                            "eager messages, or with a plan; they must be the same where jobs meet");
     if (*job == 0 || processes > TB_JOB_RANKS_LIMIT || are_near(book, *job, processes))
         return tb_error(TB_ERR_UNSUPPORTED, "the numbers of the two jobs, which are made up, are too near to each "
                                             "other: start one of them again");

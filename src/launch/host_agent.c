@@ -291,7 +291,7 @@ int tb_host_agent_take_socket(struct tb_host_agent *agent, int socket, const str
 {
     struct tb_tls_stream_events events = {.context = agent, .received = tls_received, .ended = tls_ended};
     agent->heard = tb_loop_now(agent->loop);
-    return tb_tls_stream_open(&agent->tls, agent->loop, socket, secret, &agent->control, &events);
+    return tb_tls_stream_open(&agent->tls, agent->loop, socket, secret, false, &agent->control, &events);
 }
 
 void tb_host_agent_take_ready(struct tb_host_agent *agent)

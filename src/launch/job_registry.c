@@ -73,6 +73,11 @@ void tb_job_registry_take(struct tb_job_registry *registry, struct tb_host_agent
         set_timer(registry);
 }
 
+void tb_job_registry_tell(struct tb_job_registry *registry, uint32_t rank, const struct tb_registry_answer *answer)
+{
+    tell(registry, rank, answer);
+}
+
 void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended, bool unborn)
 {
     bool died = (ended->flags & (TB_ENDED_FINALIZED | TB_ENDED_STOPPED)) == 0;

@@ -30,6 +30,8 @@ void tb_job_registry_begin(struct tb_job_registry *registry, const struct tb_add
  * for an answer. */
 void tb_job_registry_take(struct tb_job_registry *registry, struct tb_host_agent *agent,
                           const struct tb_agent_wish *wish);
+/* An answer of somebody else who keeps names. */
+void tb_job_registry_tell(struct tb_job_registry *registry, uint32_t rank, const struct tb_registry_answer *answer);
 /* A rank has ended, or will soon. If it has died, it is said of which groups it was a member; not of an unborn one,
  * whose end whoever wanted its world hears of. */
 void tb_job_registry_end(struct tb_job_registry *registry, const struct tb_ended *ended, bool unborn);

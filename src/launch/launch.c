@@ -14,6 +14,7 @@
 #include "launch/job_report.h"
 #include "launch/job_start.h"
 #include "launch/launch_signals.h"
+#include "launch/name_client.h"
 #include "launch/spawns.h"
 #include "launch/stand_ins.h"
 #include "launch/wait_report.h"
@@ -41,6 +42,7 @@ struct tb_launch {
     struct tb_detours detours;
     struct tb_rank_ends ends;
     struct tb_job_registry registry;
+    struct tb_name_client names; /* beyond the job */
     struct tb_spawns spawns;
     struct tb_job_report report;
     struct tb_input input;
@@ -326,7 +328,9 @@ static void take_output(void *context, struct tb_host_agent *agent, uint32_t ran
 /* What it has left in the registry goes with it. */
 static void take_over(void *context, const struct tb_ended *ended, bool unborn)
 {
-    tb_job_registry_end(&((struct tb_launch *)context)->registry, ended, unborn);
+    struct tb_launch *launch = context;
+    tb_job_registry_end(&launch->registry, ended, unborn);
+    tb_name_client_end(&launch->names, ended->rank);
 }
 
 static void take_ended(void *context, struct tb_host_agent *agent, const struct tb_ended *ended)
@@ -367,7 +371,9 @@ static void worlds_parted(void *context, const uint32_t *worlds, uint32_t count,
 
 static void take_registry(void *context, struct tb_host_agent *agent, const struct tb_agent_wish *wish)
 {
-    tb_job_registry_take(&((struct tb_launch *)context)->registry, agent, wish);
+    struct tb_launch *launch = context;
+    if (!tb_name_client_take(&launch->names, wish))
+        tb_job_registry_take(&launch->registry, agent, wish);
 }
 
 static void take_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)
@@ -515,6 +521,7 @@ static void settle(struct tb_loop *loop)
     tb_input_pump(&launch->input);
     if (launch->parting)
         check_idle(launch);
+    tb_name_client_settle(&launch->names);
     tb_host_agents_flush(&launch->agents);
     check_done(launch);
 }
@@ -556,6 +563,11 @@ static void wire_agents(struct tb_launch *launch)
                           .context = launch, .note = take_remark, .failed = job_failed, .again = start_again});
 }
 
+static void name_answered(void *context, uint32_t rank, const struct tb_registry_answer *answer)
+{
+    tb_job_registry_tell(&((struct tb_launch *)context)->registry, rank, answer);
+}
+
 static int open_all(struct tb_launch *launch)
 {
     const struct tb_screen_events screen = {
@@ -576,6 +588,9 @@ static int open_all(struct tb_launch *launch)
     tb_input_init(&launch->input, &launch->loop, &(struct tb_input_events){.context = launch, .bytes = input_bytes});
     tb_job_report_open(&launch->report, &launch->loop, launch->options->name, &launch->options->output,
                        &(struct tb_job_report_events){.context = launch, .screen = screen, .succeeded = job_succeeded});
+    if (rc == TB_OK && launch->options->meet_file != NULL)
+        rc = tb_name_client_open(&launch->names, &launch->loop, launch->options->meet_file,
+                                 &(struct tb_name_client_events){.context = launch, .answered = name_answered});
     return rc == TB_OK ? tb_launch_signals_open(&launch->signals, &launch->loop, launch, take_signal) : rc;
 }
 
@@ -647,6 +662,7 @@ int tb_launch_run(struct tb_options *options, const char *program)
         fprintf(stderr, "%s: %s\n", options->name, tb_error_story());
         return 1;
     }
+    tb_name_client_close(&launch->names);
     /* Everything else goes with the process. */
     return verdict->weight != TB_VERDICT_NONE ? verdict->code : 0;
 }

@@ -125,6 +125,7 @@ struct tb_options {
     const void *plan;         /* an image of the plan that the job follows; the caller's. NULL: none */
     size_t plan_bytes;
     const char *grid_file; /* the job runs on the grid of this file; NULL: not given */
+    const char *meet_file; /* that tombolo meet has written; NULL: names are kept in the job */
     bool allow_missing;    /* hosts of the grid that cannot be started are left out */
     uint32_t manual_count;
     const char *manual[TB_MANUAL_LIMIT]; /* clusters that are started by hand */
@@ -199,5 +200,9 @@ int tb_grid_check(const struct tb_grid *grid, bool in_lab, struct tb_start_place
 
 /* Runs the job to its end; returns the exit code. `program` is the path of this executable. */
 int tb_launch_run(struct tb_options *options, const char *program);
+
+/* `tombolo meet`: keeps names for several jobs, until a signal ends it, and writes to a file where they find it. The
+ * exit code; what is wrong is said. */
+int tb_meet_run(const char *path, const char *ports);
 
 #endif

@@ -1,7 +1,7 @@
 #include "launch/manual_listener.h"
 
-#include <ifaddrs.h>
-#include <net/if.h>
+#include "launch/own_addresses.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,34 +110,6 @@ static bool caller_came(void *context, struct tb_caller *head)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static void list_addresses(struct tb_manual_listener *listener)
-{
-    struct ifaddrs *all = NULL;
-    size_t used = 0;
-    if (getifaddrs(&all) < 0)
-        return;
-    for (const struct ifaddrs *i = all; i != NULL && used < sizeof listener->addresses; i = i->ifa_next) {
-        struct tb_address address = {.port = listener->port};
-        char text[80];
-        if (i->ifa_addr == NULL || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK))
-            continue;
-        if (i->ifa_addr->sa_family == AF_INET) {
-            address.family = 4;
-            memcpy(address.bytes, &((const struct sockaddr_in *)i->ifa_addr)->sin_addr, 4);
-        } else if (i->ifa_addr->sa_family == AF_INET6 &&
-                   !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr)) {
-            address.family = 6;
-            memcpy(address.bytes, &((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr, 16);
-        } else {
-            continue;
-        }
-        tb_address_print(&address, text, sizeof text);
-        used += (size_t)snprintf(listener->addresses + used, sizeof listener->addresses - used, "%s%s",
-                                 used > 0 ? "," : "", text);
-    }
-    freeifaddrs(all);
-}
-
 int tb_manual_listener_open(struct tb_manual_listener *listener, struct tb_loop *loop,
                             const struct tb_manual_listener_events *events)
 {
@@ -152,7 +124,7 @@ int tb_manual_listener_open(struct tb_manual_listener *listener, struct tb_loop 
         return tb_error_errno("cannot listen for clusters that are started by hand (ports=%s, from %s)", tb_param.ports,
                               where);
     }
-    list_addresses(listener);
+    tb_own_addresses_print(listener->port, listener->addresses);
     tb_callers_open(&listener->callers, loop, TB_MANUAL_CALLERS, PATIENCE_NS, &heard);
     int rc = tb_callers_listen(&listener->callers, fd);
     if (rc == TB_OK)

@@ -249,6 +249,9 @@ static int apply_rest(struct tb_options *options, enum tb_option option, char **
         return set_as(options, "encrypt", values[0]);
     case TB_OPTION_PLAN:
         return set_as(options, "plan", values[0]);
+    case TB_OPTION_MEET:
+        options->meet_file = values[0];
+        return TB_OK;
     case TB_OPTION_MCA:
         return tb_foreign_mca(options, values[0], values[1]);
     case TB_OPTION_INTERFACE:

@@ -82,6 +82,7 @@ static const struct tb_option_row rows[] = {
     WORKS("lab", 1, LAB, "the grid of a file, emulated here"),
     WORKS("allow-missing", 0, ALLOW_MISSING, "with --grid: without hosts that do not answer"),
     WORKS("plan", 1, PLAN, "a plan of tombolo plan, which collectives follow"),
+    WORKS("meet", 1, MEET, "names that ranks publish are kept by a tombolo meet, for several jobs"),
     WORKS("manual", 1, MANUAL, "with --grid: a cluster that is started by hand"),
 
     /* Processors. */

@@ -44,12 +44,12 @@ static void socket_ready(struct tb_watch *watch, uint32_t events)
 }
 
 int tb_tls_stream_open(struct tb_tls_stream *stream, struct tb_loop *loop, int socket, const struct tb_key *secret,
-                       struct tb_control_stream *control, const struct tb_tls_stream_events *events)
+                       bool connector, struct tb_control_stream *control, const struct tb_tls_stream_events *events)
 {
     *stream = (struct tb_tls_stream){.loop = loop, .watch.descriptor = -1, .control = control, .events = *events};
     int rc = tb_loop_watch(loop, &stream->watch, socket, EPOLLIN, socket_ready);
     if (rc == TB_OK)
-        rc = tb_tls_socket_open(&stream->tls, socket, secret, false);
+        rc = tb_tls_socket_open(&stream->tls, socket, secret, connector);
     if (rc != TB_OK)
         tb_loop_unwatch(loop, &stream->watch);
     return rc;

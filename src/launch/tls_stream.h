@@ -23,10 +23,10 @@ struct tb_tls_stream {
     struct tb_tls_stream_events events;
 };
 
-/* We have accepted the connection. TB_ERR_UNSUPPORTED with a story where libssl cannot be used. After an error it is
- * not open, and the socket stays the caller's. */
+/* `connector`: we have opened the connection, and say the first words with the next flush. TB_ERR_UNSUPPORTED with a
+ * story where libssl cannot be used. After an error it is not open, and the socket stays the caller's. */
 int tb_tls_stream_open(struct tb_tls_stream *stream, struct tb_loop *loop, int socket, const struct tb_key *secret,
-                       struct tb_control_stream *control, const struct tb_tls_stream_events *events);
+                       bool connector, struct tb_control_stream *control, const struct tb_tls_stream_events *events);
 /* Tells the other side that nothing more comes. Harmless when it is not open. */
 void tb_tls_stream_close(struct tb_tls_stream *stream);
 void tb_tls_stream_flush(struct tb_tls_stream *stream);

@@ -68,7 +68,7 @@ static void make(struct world *w, const char *near_secret, const char *far_secre
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     w->far = pair[1];
     const struct tb_tls_stream_events events = {.context = w, .received = take_bytes, .ended = take_end};
-    int rc = tb_tls_stream_open(&w->stream, &w->loop.loop, pair[0], &near_key, &w->control, &events);
+    int rc = tb_tls_stream_open(&w->stream, &w->loop.loop, pair[0], &near_key, false, &w->control, &events);
     if (rc == TB_ERR_UNSUPPORTED)
         skip(); /* there is no libssl here */
     assert_int_equal(rc, TB_OK);

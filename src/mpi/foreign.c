@@ -139,7 +139,15 @@ static void run(const void *context, uint32_t rank, struct tb_shape_run *run)
     *run = (struct tb_shape_run){.host = rank, .who = TB_COST_NONE, .count = 1};
 }
 
-/* As the parameters have it, for hosts of which nothing is known. */
+/* As the parameters have it, for hosts of which nothing is known, not even what those of this job are. It has a version
+ * that no table of a job has, as choices are shared by that. */
+static void table_settle(struct tb_cost_mapping *mapping)
+{
+    struct tb_cost_head *head = mapping->bytes;
+    head->version = UINT32_MAX;
+    head->constants.cores = head->constants.pool = head->constants.flags = 0;
+}
+
 static int table_get(const struct tb_cost_table **table)
 {
     struct tb_places_builder *builder = NULL;
@@ -153,6 +161,8 @@ static int table_get(const struct tb_cost_table **table)
             error = tb_places_builder_seal(builder, &places, &number);
         if (error == TB_OK)
             error = tb_cost_mapping_make(&tb_self.foreign_costs, &places, 1);
+        if (error == TB_OK)
+            table_settle(tb_self.foreign_costs);
         tb_places_builder_close(builder);
         tb_places_close(&places);
     }

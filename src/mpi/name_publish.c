@@ -65,8 +65,14 @@ static int ask(const char *call, struct tb_registry_question *question, struct t
     case TB_REGISTRY_UNKNOWN:
     case TB_REGISTRY_LATE:
         return tb_raise(NULL, question->kind == TB_REGISTRY_LOOKUP ? MPI_ERR_NAME : MPI_ERR_SERVICE, call,
-                        "nobody in this job has published the name \"%s\"%s", question->name,
-                        answer->result == TB_REGISTRY_LATE ? " in time" : ", or it was withdrawn");
+                        "nobody in this job, or in one that it shares names with (mpiexec --meet), has published the "
+                        "name \"%s\"%s",
+                        question->name, answer->result == TB_REGISTRY_LATE ? " in time" : ", or it was withdrawn");
+    case TB_REGISTRY_DEAD:
+        return tb_raise(NULL, question->kind == TB_REGISTRY_LOOKUP ? MPI_ERR_NAME : MPI_ERR_SERVICE, call,
+                        "\"%s\": the tombolo meet that keeps names for this job (mpiexec --meet) does not answer: has "
+                        "it ended, or does a firewall keep mpiexec from it?",
+                        question->name);
     case TB_REGISTRY_FULL:
         return tb_raise(NULL, MPI_ERR_SERVICE, call, "the launcher has no room for more names");
     default:

@@ -568,13 +568,10 @@ enum tb_control {
                                      * of the host's own. Agent to rank: struct tb_multicast_facts */
     TB_CONTROL_GROUP_TROUBLE = 167, /* rank to agent to launcher: version of the verdict that it holds, u8 enum
                                      * tb_multicast_trouble: the group should be tested again */
-    TB_CONTROL_REGISTRY =
-        176, /* as SPAWN, of named groups and published names, with its answer: job/registry_frames.h */
+    TB_CONTROL_REGISTRY = 176, /* as SPAWN, of named groups and published names; both ways: job/registry_frames.h */
     /* Processes that are started while the job runs. */
-    TB_CONTROL_SPAWN =
-        180, /* rank to agent: number, and struct tb_spawn in a memfd. To launcher: rank, number, bytes */
-    TB_CONTROL_WORLD =
-        181, /* launcher to all agents: count, of each range: first, count, host, other job, first there */
+    TB_CONTROL_SPAWN = 180, /* rank to agent: number, struct tb_spawn in a memfd. To launcher: rank, number, bytes */
+    TB_CONTROL_WORLD = 181, /* launcher to all agents: count, of each range: first, count, host, job, home */
     TB_CONTROL_WORLD_TOLD = 182,  /* agent to launcher: first index of the world; its ranks find it */
     TB_CONTROL_WORLD_START = 183, /* launcher to agent: first, bytes of a struct tb_spawn: start those on your host */
     TB_CONTROL_WORLD_END = 184,   /* launcher to agent: first, u8 whether it runs: end it, as if all ended; else kill */

@@ -8,7 +8,9 @@
  *      stay       the same while they are connected; then say what becomes of a receive
  *      join       two processes with a socket between them, whose path is FILE.socket
  *      bad NAME   connect to NAME, and say what came of it
- *      closed     serve: close the port at once, and go on */
+ *      closed     serve: close the port at once, and go on
+ *      name NAME  serve: publish the port, and accept; visit: look it up, and connect
+ *      seek NAME  look it up, at once, and say what came of it */
 #include <mpi.h>
 
 #include <stdio.h>
@@ -240,6 +242,41 @@ static void bad(const char *name)
     CHECK(inter == MPI_COMM_NULL);
 }
 
+static void seek(const char *service)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    say("lookup", MPI_Lookup_name(service, MPI_INFO_NULL, port));
+    say("publish", MPI_Publish_name("mine", MPI_INFO_NULL, "some port"));
+}
+
+/* By a name; the file says only that all is done. */
+static void meet_by_name(const char *service)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm inter;
+    MPI_Info patience;
+    MPI_Info_create(&patience);
+    MPI_Info_set(patience, "tombolo_timeout", "20");
+    if (serves && rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Publish_name(service, MPI_INFO_NULL, port);
+    } else if (rank == 0) {
+        MPI_Lookup_name(service, patience, port);
+    }
+    meet(port, &inter);
+    use(inter);
+    MPI_Comm_disconnect(&inter);
+    MPI_Info_free(&patience);
+    if (rank == 0)
+        puts("disconnected"), fflush(stdout);
+    if (serves)
+        await_word();
+    if (serves && rank == 0)
+        MPI_Unpublish_name(service, MPI_INFO_NULL, port);
+}
+
 int main(int argc, char **argv)
 {
     char name[MPI_MAX_PORT_NAME] = "";
@@ -252,13 +289,16 @@ int main(int argc, char **argv)
     file = argv[2];
     const char *how = argv[3];
     int rounds = strcmp(how, "use") == 0 ? atoi(argv[4]) : 1;
-    if (strcmp(how, "join") == 0 || strcmp(how, "bad") == 0) {
-        if (strcmp(how, "join") == 0)
-            join();
-        else
-            bad(argv[4]);
+    if (strcmp(how, "join") == 0)
+        join();
+    else if (strcmp(how, "bad") == 0)
+        bad(argv[4]);
+    else if (strcmp(how, "seek") == 0)
+        seek(argv[4]);
+    else if (strcmp(how, "name") == 0)
+        meet_by_name(argv[4]);
+    if (strcmp(how, "join") == 0 || strcmp(how, "bad") == 0 || strcmp(how, "seek") == 0 || strcmp(how, "name") == 0)
         return MPI_Finalize();
-    }
     if (serves && rank == 0) {
         MPI_Open_port(MPI_INFO_NULL, name);
         if (strcmp(how, "closed") == 0)
