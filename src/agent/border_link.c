@@ -55,7 +55,7 @@ void tb_border_link_settle(struct tb_border_link *link)
     }
     int left = tb_tls_socket_flush(link->tls);
     bool more = left == TB_AGAIN || (rc == TB_OK && tb_tls_socket_is_ready(link->tls) && queued(link) > 0);
-    if ((left < 0 && left != TB_AGAIN) || rc < 0) {
+    if (left < 0 || rc < 0) {
         fail(link, "the connection with it has broken");
         return;
     }

@@ -10,7 +10,7 @@
 
 #define OURS   0x11111111u
 #define THEIRS 0x77777777u
-#define TURNS  40
+#define TURNS  16
 
 static const struct tb_key key = {{7}};
 

@@ -146,12 +146,41 @@ static void ranks_see_what_their_agent_adds(void **state)
     end(&rank);
 }
 
+static void processes_of_other_jobs_are_known_by_both_names(void **state)
+{
+    struct tb_address_book book = begun();
+    const struct tb_rank_range first = {.first_rank = 4, .count = 2, .host = 1, .job = 99, .home = 5};
+    const struct tb_rank_range again = {.first_rank = 6, .count = 3, .host = 1, .job = 99, .home = 4};
+    uint32_t index = 0;
+    assert_int_equal(tb_worlds_add(&book, &first, 1), TB_OK);
+    assert_true(tb_worlds_is_foreign(&book, 5));
+    assert_false(tb_worlds_is_foreign(&book, 3));
+    assert_true(tb_worlds_home(&book, 5).job == 99 && tb_worlds_home(&book, 5).index == 6);
+    assert_true(tb_worlds_home(&book, 3).job == 7 && tb_worlds_home(&book, 3).index == 3);
+    assert_true(tb_worlds_find(&book, (struct tb_proc){99, 6}, &index) && index == 5);
+    assert_true(tb_worlds_find(&book, (struct tb_proc){7, 2}, &index) && index == 2);
+    assert_false(tb_worlds_find(&book, (struct tb_proc){99, 7}, &index));
+    assert_false(tb_worlds_find(&book, (struct tb_proc){98, 5}, &index));
+    assert_false(tb_worlds_find(&book, (struct tb_proc){7, 4}, &index)); /* that index is another job's */
+    assert_int_equal(tb_worlds_add(&book, &again, 1), TB_OK);            /* it was met again: the newest ones */
+    assert_true(tb_worlds_find(&book, (struct tb_proc){99, 6}, &index) && index == 8);
+    const struct tb_rank_range ours = {.first_rank = 9, .count = 1, .host = 0, .job = 7};
+    const struct tb_rank_range beyond = {.first_rank = 9, .count = 1, .host = 0, .job = 99, .home = TB_JOB_RANKS_LIMIT};
+    assert_int_equal(tb_worlds_add(&book, &ours, 1), TB_ERR_PROTOCOL);
+    assert_int_equal(tb_worlds_add(&book, &beyond, 1), TB_ERR_PROTOCOL);
+    end(&book);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_where_new_processes_are),   cmocka_unit_test(neighbours_on_a_host_are_one_range),
-        cmocka_unit_test(refuses_what_makes_no_sense),     cmocka_unit_test(travels_in_frames),
-        cmocka_unit_test(ranks_see_what_their_agent_adds), cmocka_unit_test(finds_who_was_started_together),
+        cmocka_unit_test(processes_of_other_jobs_are_known_by_both_names),
+        cmocka_unit_test(finds_where_new_processes_are),
+        cmocka_unit_test(neighbours_on_a_host_are_one_range),
+        cmocka_unit_test(refuses_what_makes_no_sense),
+        cmocka_unit_test(travels_in_frames),
+        cmocka_unit_test(ranks_see_what_their_agent_adds),
+        cmocka_unit_test(finds_who_was_started_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
