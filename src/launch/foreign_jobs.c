@@ -121,16 +121,21 @@ static struct tb_foreign_job *job_make(struct tb_foreign_jobs *jobs, uint32_t nu
 
 /* ---- indices for the others -------------------------------------------------------------------------------------- */
 
-/* All of a party of ours are processes of this job. */
-static int check_own(const struct tb_foreign_jobs *jobs, const struct tb_meeting_party *party)
+/* All of a party of ours, a struct tb_meeting_party that may stand anywhere in a frame, are processes of this job. */
+static int check_own(const struct tb_foreign_jobs *jobs, const void *party)
 {
-    for (uint32_t i = 0; i < party->size; i++)
-        if (!tb_address_book_knows(jobs->book, party->procs[i]) || tb_worlds_is_foreign(jobs->book, party->procs[i]))
+    struct tb_meeting_party head;
+    memcpy(&head, party, sizeof head);
+    for (uint32_t i = 0; i < head.size; i++) {
+        uint32_t proc;
+        memcpy(&proc, (const char *)party + sizeof head + i * sizeof proc, sizeof proc);
+        if (!tb_address_book_knows(jobs->book, proc) || tb_worlds_is_foreign(jobs->book, proc))
             return tb_error(
                 TB_ERR_UNSUPPORTED,
                 "process %u of the communicator is of another job: only processes of one job can meet those "
                 "of another one",
-                party->procs[i]);
+                proc);
+    }
     return TB_OK;
 }
 
