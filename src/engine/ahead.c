@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void tb_aheads_open(struct tb_aheads *aheads)
+void tb_aheads_open(struct tb_aheads *aheads, struct tb_spare *spare)
 {
+    aheads->spare = spare;
     tb_list_init(&aheads->coming);
     tb_list_init(&aheads->whole);
 }
@@ -27,11 +28,13 @@ struct tb_ahead *tb_aheads_find(const struct tb_aheads *aheads, uint64_t id)
 struct tb_ahead *tb_aheads_add(struct tb_aheads *aheads, uint64_t id, uint64_t total)
 {
     struct tb_ahead *a = malloc(sizeof *a);
+    if (a == NULL)
+        a = tb_spare_take(aheads->spare, sizeof *a);
     if (a == NULL) {
         tb_error(TB_ERR_MEMORY, "no memory for a message of %llu bytes", (unsigned long long)total);
         return NULL;
     }
-    *a = (struct tb_ahead){.id = id, .total = total, .state = TB_AHEAD_EARLY};
+    *a = (struct tb_ahead){.spare = aheads->spare, .id = id, .total = total, .state = TB_AHEAD_EARLY};
     tb_list_append(&aheads->coming, &a->queue);
     return a;
 }
@@ -60,10 +63,20 @@ bool tb_ahead_fits(const struct tb_ahead *a, const struct tb_message *m, size_t 
            length <= a->total - a->moved;
 }
 
+/* All zero: gaps are nobody's bytes. */
+static void *bytes_make(const struct tb_ahead *a)
+{
+    void *bytes = calloc(1, a->total);
+    if (bytes != NULL)
+        return bytes;
+    bytes = tb_spare_take(a->spare, a->total);
+    return bytes != NULL ? memset(bytes, 0, a->total) : NULL;
+}
+
 static bool piece_keep(struct tb_ahead *a, const struct tb_message *m, const void *payload, size_t length)
 {
     if (a->bytes == NULL)
-        a->bytes = calloc(1, a->total);
+        a->bytes = bytes_make(a);
     if (a->bytes == NULL) {
         tb_error(TB_ERR_MEMORY, "no memory for a message of %llu bytes that arrived before its receive",
                  (unsigned long long)a->total);
@@ -89,13 +102,13 @@ bool tb_ahead_take(struct tb_aheads *aheads, struct tb_ahead *a, const struct tb
 
 void tb_ahead_forget_bytes(struct tb_ahead *a)
 {
-    free(a->bytes);
+    tb_spare_free(a->spare, a->bytes);
     a->bytes = NULL;
 }
 
 void tb_ahead_free(struct tb_ahead *a)
 {
     tb_list_remove(&a->queue);
-    free(a->bytes);
-    free(a);
+    tb_ahead_forget_bytes(a);
+    tb_spare_free(a->spare, a);
 }

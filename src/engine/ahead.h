@@ -9,6 +9,7 @@
 #ifndef TB_ENGINE_AHEAD_H
 #define TB_ENGINE_AHEAD_H
 
+#include "engine/spare.h"
 #include "wire/wire.h"
 
 enum tb_ahead_state {
@@ -19,6 +20,7 @@ enum tb_ahead_state {
 };
 
 struct tb_ahead {
+    struct tb_spare *spare;
     struct tb_list queue; /* `coming`, or `whole` when all data is here */
     uint64_t id;          /* the sender's */
     uint64_t total, moved;
@@ -30,9 +32,10 @@ struct tb_ahead {
 /* Those of one peer. */
 struct tb_aheads {
     struct tb_list coming, whole;
+    struct tb_spare *spare; /* when there is no other memory */
 };
 
-void tb_aheads_open(struct tb_aheads *aheads);
+void tb_aheads_open(struct tb_aheads *aheads, struct tb_spare *spare);
 struct tb_ahead *tb_aheads_find(const struct tb_aheads *aheads, uint64_t id);          /* NULL: there is none */
 struct tb_ahead *tb_aheads_add(struct tb_aheads *aheads, uint64_t id, uint64_t total); /* EARLY; NULL: no memory */
 /* Frees all but those that arrivals refer to; with `all` these too. Returns the bytes of the messages. */

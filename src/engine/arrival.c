@@ -20,6 +20,8 @@ struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m
     a->payload = a->keep;
     if (payload > sizeof a->keep) {
         a->payload = malloc(payload);
+        if (TB_UNLIKELY(a->payload == NULL))
+            a->payload = tb_spare_take(&e->arrivals.spare, payload);
         if (a->payload == NULL) {
             tb_pool_give(&e->arrivals.pool, a);
             tb_error(TB_ERR_MEMORY, "no memory for a message of %llu bytes that arrived before its receive",
@@ -47,6 +49,8 @@ void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
     if (e->config.unexpected != NULL && a->message.context == tb_context_plane(a->message.context, TB_PLANE_POINT))
         e->config.unexpected(e->config.context, a->peer->proc, a->message.match, a->message.length);
     tb_match_arrive(&e->matcher, c, a);
+    if (TB_UNLIKELY(e->arrivals.pool.free == NULL))
+        tb_pool_reserve(&e->arrivals.pool); /* for the next one; should there be no memory, there may be by then */
     if (c->channel != NULL && c == c->channel->collective)
         tb_mismatch_arrived(c, &a->message);
 }
@@ -62,7 +66,7 @@ void tb_arrival_free(struct tb_arrival *a)
             a->peer->kept -= a->message.length;
     }
     if (a->payload != a->keep)
-        free(a->payload);
+        tb_spare_free(&e->arrivals.spare, a->payload);
     tb_pool_give(&e->arrivals.pool, a);
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/context.h"
 #include "engine/engine.h"
+#include "engine/spare.h"
 #include "wire/wire.h"
 
 /* Any number is legal, so only memory limits them. Their payload is limited by credit; what is left is
@@ -20,14 +21,15 @@ struct tb_arrival {
     struct tb_message message;
     uint64_t address;       /* REQUEST with TB_MESSAGE_REMOTE */
     struct tb_ahead *ahead; /* REQUEST with TB_MESSAGE_AHEAD: what has come and is coming */
-    char *payload;          /* EAGER: `keep`, or allocated */
+    char *payload;          /* EAGER: `keep`, or allocated (spare.h) */
     char keep[TB_ARRIVAL_INLINE];
 };
 
 /* All of an engine. */
 struct tb_arrivals {
     struct tb_pool pool;
-    uint64_t self_bytes; /* payload of those from this process itself */
+    struct tb_spare spare; /* payload of those for which there is no other memory, and of aheads (ahead.h) */
+    uint64_t self_bytes;   /* payload of those from this process itself */
 };
 
 /* With room for the payload, `ahead` NULL. NULL: no memory, the story is told. */

@@ -274,7 +274,7 @@ static int engine_prepare(struct tb_engine *e)
 static bool engine_reserve(struct tb_engine *e)
 {
     return tb_contexts_reserve(&e->contexts, TB_CONTEXTS_RESERVE) && tb_pool_reserve(&e->arrivals.pool) &&
-           tb_pool_reserve(&e->peers.notes);
+           tb_spare_open(&e->arrivals.spare) && tb_pool_reserve(&e->peers.notes);
 }
 
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine)
@@ -324,6 +324,7 @@ void tb_engine_close(struct tb_engine *engine)
     tb_peers_close(&e->peers);
     tb_match_close(&e->matcher);
     tb_pool_close(&e->arrivals.pool);
+    tb_spare_close(&e->arrivals.spare);
     tb_slots_close(&e->slots);
     tb_stories_close(&e->stories);
     free(e->runs.cache.memory);

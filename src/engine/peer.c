@@ -22,7 +22,7 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     p->self = index == e->config.transport.self.index;
     p->local = !p->self && peer_is_local(e, p->proc);
     p->allowed = p->credit = p->granted = e->peers.grant;
-    tb_aheads_open(&p->aheads);
+    tb_aheads_open(&p->aheads, &e->arrivals.spare);
     tb_list_init(&p->answers);
     tb_list_init(&p->envelopes);
     tb_list_init(&p->requests);
