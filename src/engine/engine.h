@@ -155,9 +155,10 @@ void tb_engine_listen(struct tb_engine *engine);
 /* Something else is known of the group: it does not work any more, works again, or is another one. Processes may learn
  * of that at different times. */
 void tb_engine_regroup(struct tb_engine *engine);
-/* All processes of the job meet before they leave it, each with its engine flushed: this one is about to, or all have.
- * Nobody is told anything more by itself from when on the first one leaves. */
-void tb_engine_meet_last(struct tb_engine *engine, bool over);
+/* All processes of the job meet before they leave it, each with its engine flushed: this one is about to. Nobody is
+ * told anything more by itself from when on the first one leaves. Then: all have come, or not. */
+void tb_engine_meet_last(struct tb_engine *engine);
+void tb_engine_part(struct tb_engine *engine, bool all);
 
 /* ---- channels ---------------------------------------------------------------------------------------------------- */
 

@@ -8,10 +8,11 @@
 
 #include <stdlib.h>
 
-#define ITEM_BITS  12u /* of a number: of an item of a step, */
-#define PLACE_BITS 4u  /* of its place in the collective, */
-#define OPERATION_BITS                                                                                                 \
-    8u /* of the operation of that: ranks that call different ones do not take each other's messages */
+/* A number is that of a collective, of its operation, so that ranks that call different ones do not take each other's
+ * messages, of a place in it, and of an item of the step that is there. */
+#define OPERATION_BITS 8u
+#define PLACE_BITS     4u
+#define ITEM_BITS      12u
 
 _Static_assert(TB_COMPOSITE_ITEMS <= 1u << ITEM_BITS && TB_PROGRAM_PLACES_LIMIT <= 1u << PLACE_BITS,
                "each item has a number of its own");
@@ -147,7 +148,7 @@ static uint64_t number_of(const struct tb_multicast_channel *c, uint32_t collect
 static uint64_t number_reach(struct tb_multicast_channel *c, uint32_t collective)
 {
     uint64_t number = number_of(c, collective);
-    c->newest = number > c->newest ? number : c->newest;
+    c->newest = (int64_t)(number - c->newest) > 0 ? number : c->newest;
     return number;
 }
 
@@ -512,11 +513,19 @@ void tb_engine_regroup(struct tb_engine *engine)
     tb_engine_unlock(engine);
 }
 
-void tb_engine_meet_last(struct tb_engine *engine, bool over)
+void tb_engine_meet_last(struct tb_engine *engine)
 {
     tb_engine_lock(engine);
     if (engine->multicast != NULL)
-        tb_multicast_meet_last(engine->multicast->protocol, over);
+        tb_multicast_meet_last(engine->multicast->protocol);
+    tb_engine_unlock(engine);
+}
+
+void tb_engine_part(struct tb_engine *engine, bool all)
+{
+    tb_engine_lock(engine);
+    if (engine->multicast != NULL)
+        tb_multicast_part(engine->multicast->protocol, all);
     tb_engine_unlock(engine);
 }
 

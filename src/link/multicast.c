@@ -479,10 +479,15 @@ void tb_multicast_depart(struct tb_multicast *m, uint32_t process)
     tb_multicast_lose(m, process);
 }
 
-void tb_multicast_meet_last(struct tb_multicast *m, bool over)
+void tb_multicast_meet_last(struct tb_multicast *m)
 {
-    m->meets = !over;
-    if (over)
+    m->meets = true;
+}
+
+void tb_multicast_part(struct tb_multicast *m, bool all)
+{
+    m->meets = false;
+    if (all)
         tb_multicast_ledger_close(m, m->config.self);
 }
 

@@ -264,10 +264,11 @@ bool tb_multicast_overhear(const struct tb_multicast *m, uint64_t context, uint6
 void tb_multicast_lose(struct tb_multicast *m, uint32_t process);
 /* The same of one that has left in good order. */
 void tb_multicast_depart(struct tb_multicast *m, uint32_t process);
-/* Before the end all members of all contexts meet, each with nothing kept any more; this process has come there, or
- * all have. Who departs from there has seen all of them come: from then on nobody asks or tells in these contexts who
- * has finished what, which would only look for processes that leave as well. */
-void tb_multicast_meet_last(struct tb_multicast *m, bool over);
+/* Before the end all members of all contexts meet, each with nothing kept any more; this process has come there. Who
+ * departs from there has seen all of them come: from then on nobody asks or tells in these contexts who has finished
+ * what, which would only look for processes that leave as well. Then: all have come, or it was given up. */
+void tb_multicast_meet_last(struct tb_multicast *m);
+void tb_multicast_part(struct tb_multicast *m, bool all);
 /* Where datagrams reach a process, if that is known for certain; otherwise it is learnt from those that come. */
 void tb_multicast_introduce(struct tb_multicast *m, uint32_t process, const struct tb_multicast_address *address);
 /* Datagrams are not to be relied on here, as in a flood of strange ones, or are again: meanwhile what is received here

@@ -298,13 +298,13 @@ static void the_last_meeting_is_the_last(void **state)
     assert_true(play_run(&p));
     assert_true(play_finish(&p));
     for (uint32_t i = 0; i < 16; i++)
-        tb_multicast_meet_last(w.hosts[i].m, false);
+        tb_multicast_meet_last(w.hosts[i].m);
     run_until(w.now + WORLD_SECOND);
     uint64_t before = play_sum(&p).confirms;
     assert_true(before > 0);
     for (uint32_t gone = 0; gone < 8; gone++) {
         uint32_t process = (7 * gone + 3) % 16; /* parents before children, and children before parents */
-        tb_multicast_meet_last(w.hosts[process].m, true);
+        tb_multicast_part(w.hosts[process].m, true);
         assert_false(tb_multicast_is_needed(w.hosts[process].m));
         w.hosts[process].computes_until = TB_NEVER - 1;
         for (uint32_t i = 0; i < 16; i++)

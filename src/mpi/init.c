@@ -83,11 +83,12 @@ static int meet_last(const char *call)
     int error = tb_engine_flush(tb_self.engine);
     if (error != TB_OK)
         return error;
-    if (tb_self.present == 1)
-        tb_engine_meet_last(tb_self.engine, false);
+    bool last = tb_self.present == 1; /* else sessions go on */
+    if (last)
+        tb_engine_meet_last(tb_self.engine);
     error = tb_comm_execute(tb_self.world, &what, &binding);
-    if (error == TB_OK && tb_self.present == 1)
-        tb_engine_meet_last(tb_self.engine, true);
+    if (last)
+        tb_engine_part(tb_self.engine, error == TB_OK);
     return error;
 }
 
