@@ -2,6 +2,7 @@
 #include "agent/loopback.h"
 #include "agent/network_world.h"
 
+#include <errno.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -280,8 +281,10 @@ static void little_lies_unsent_on_slow_wires(void **state)
     for (uint64_t i = 0; i < UNSENT_FRAMES; i++)
         assert_true(world_put_frame(&w, a, &out, 0, LOCAL_RANKS, i, UNSENT_PAYLOAD));
     world_spin(&w, 20);
-    assert_int_equal(ioctl(pair[0], SIOCOUTQNSD, &unsent), 0);
-    assert_in_range(unsent, 1, 40000); /* the limit, and a write of several frames */
+    if (ioctl(pair[0], SIOCOUTQNSD, &unsent) == 0)
+        assert_in_range(unsent, 1, 40000); /* the limit, and a write of several frames */
+    else
+        assert_int_equal(errno, ENOSYS); /* as says what emulates processes of another kind of machine */
     for (uint64_t i = 0; i < UNSENT_FRAMES; i++) {
         assert_true(world_get_frame(&w, pair[1], &in, &frame));
         assert_int_equal(frame.envelope.message.match, i);
