@@ -140,7 +140,7 @@ int tb_control_stream_end(struct tb_control_stream *stream)
                          .length = (uint32_t)w->length,
                          .sequence = stream->sequence_out};
     size_t more = sizeof hop + w->length;
-    if (stream->queued_end - (stream->keeps ? stream->kept_start : stream->queued_start) + more >
+    if (tb_control_stream_unheard(stream) + more >
         (stream->kind == TB_CONTROL_OUTPUT ? QUEUED_LIMIT - RESERVED : QUEUED_LIMIT))
         return tb_error(TB_ERR_LIMIT, "too many control messages wait to be sent");
     int rc = make_queue_room(stream, more);
@@ -182,6 +182,11 @@ int tb_control_stream_flush(struct tb_control_stream *stream)
 size_t tb_control_stream_queued(const struct tb_control_stream *stream)
 {
     return stream->queued_end - stream->queued_start;
+}
+
+size_t tb_control_stream_unheard(const struct tb_control_stream *stream)
+{
+    return stream->queued_end - (stream->keeps ? stream->kept_start : stream->queued_start);
 }
 
 int tb_control_stream_feed(struct tb_control_stream *stream, const void *bytes, size_t length)

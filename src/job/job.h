@@ -520,6 +520,8 @@ int tb_control_stream_send(struct tb_control_stream *stream, enum tb_control kin
 /* Writes what is queued: TB_OK (all), TB_AGAIN (some is left), TB_ERR_CLOSED, TB_ERR_SYSTEM. */
 int tb_control_stream_flush(struct tb_control_stream *stream);
 size_t tb_control_stream_queued(const struct tb_control_stream *stream);
+/* And what was sent, if it is kept until the other side has told that it has come. */
+size_t tb_control_stream_unheard(const struct tb_control_stream *stream);
 /* A stream that may be lost and go on as another one. From the beginning, what was sent is kept until TB_CONTROL_HEARD
  * tells that it has come. TB_ERR_PROTOCOL: this is not the beginning. */
 int tb_control_stream_keep(struct tb_control_stream *stream);

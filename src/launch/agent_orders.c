@@ -69,34 +69,6 @@ int tb_agent_orders_routes(struct tb_host_agents *agents, const struct tb_grid_p
     return first;
 }
 
-/* In as many frames as it takes. */
-static int send_pieces(struct tb_host_agent *agent, enum tb_control kind, uint32_t version, const void *bytes,
-                       uint64_t length)
-{
-    int rc = TB_OK;
-    for (uint64_t at = 0; at < length && rc == TB_OK;) {
-        uint64_t left = length - at, now = left < TB_SEALED_FRAME_BYTES ? left : TB_SEALED_FRAME_BYTES;
-        struct tb_writer *w = tb_control_stream_begin(&agent->control, kind);
-        tb_put_u32(w, version);
-        tb_put_u64(w, length);
-        tb_put_u64(w, at);
-        tb_put_bytes(w, (const char *)bytes + at, (size_t)now);
-        rc = tb_control_stream_end(&agent->control);
-        at += now;
-    }
-    return rc;
-}
-
-int tb_agent_orders_costs(struct tb_host_agent *agent, const struct tb_cost_head *table)
-{
-    return send_pieces(agent, TB_CONTROL_COSTS, table->version, table, table->bytes);
-}
-
-int tb_agent_orders_plan(struct tb_host_agent *agent, const void *plan, size_t bytes)
-{
-    return send_pieces(agent, TB_CONTROL_PLAN, 1, plan, bytes);
-}
-
 int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_placement *placement)
 {
     int rc =

@@ -13,10 +13,6 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
 /* To all that are ready. An error has the whole story. */
 int tb_agent_orders_routes(struct tb_host_agents *agents, const struct tb_grid_plan *plan,
                            const struct tb_placement *placement);
-/* The cost table, in as many frames as it takes; before the address book. */
-int tb_agent_orders_costs(struct tb_host_agent *agent, const struct tb_cost_head *table);
-/* The plan that the job follows, likewise. */
-int tb_agent_orders_plan(struct tb_host_agent *agent, const void *plan, size_t bytes);
 int tb_agent_orders_address_book(struct tb_host_agent *agent, const struct tb_placement *placement);
 /* Who can carry its stream if that comes no more. One that is a child of ours has nobody to go to. */
 void tb_agent_orders_stand_ins(struct tb_host_agent *agent, const struct tb_grid_plan *plan,

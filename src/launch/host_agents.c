@@ -1,5 +1,6 @@
 #include "launch/host_agents.h"
 
+#include "launch/delivery.h"
 #include "launch/host_tunnel.h"
 
 #include <stdlib.h>
@@ -113,18 +114,35 @@ static bool begin_rounds(struct tb_host_agents *agents)
     return begun;
 }
 
+/* A piece for each; those behind others then have their turn before there is another one. */
+static bool deliver(struct tb_host_agents *agents)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < agents->count && agents->delivery != NULL; i++)
+        if (agents->all[i].phase < TB_HOST_AGENT_GONE)
+            any = tb_delivery_go_on(agents->delivery, &agents->all[i]) || any;
+    return any;
+}
+
 /* From the deepest on, so that everything arrives where a descriptor is; and again while a stream that was full has got
  * room for what is behind it. */
-void tb_host_agents_flush(struct tb_host_agents *agents)
+static void flush_queued(struct tb_host_agents *agents)
 {
-    for (uint32_t i = 0; i < agents->count; i++)
-        tb_host_agent_gather(&agents->all[i]);
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t i = 0; i < agents->count; i++)
             moved = tb_host_agent_flush(&agents->all[agents->order[i]]) || moved;
         moved = begin_rounds(agents) || moved;
     }
+}
+
+void tb_host_agents_flush(struct tb_host_agents *agents)
+{
+    for (uint32_t i = 0; i < agents->count; i++)
+        tb_host_agent_gather(&agents->all[i]);
+    do
+        flush_queued(agents);
+    while (deliver(agents));
 }
 
 void tb_host_agents_excuse(struct tb_host_agents *agents, uint64_t now)

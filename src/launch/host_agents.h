@@ -5,12 +5,15 @@
 
 #include "launch/host_agent.h"
 
+struct tb_delivery;
+
 struct tb_host_agents {
     uint32_t count; /* hosts of the address book */
     struct tb_host_agent *all;
     uint32_t *order; /* indices, the deepest first */
     uint32_t next_start;
     struct tb_host_agent_counts counts;
+    struct tb_delivery *delivery; /* that is under way; or NULL */
 };
 
 /* `events` must live as long. */
@@ -27,7 +30,7 @@ void tb_host_agents_reap(struct tb_host_agents *agents);
 void tb_host_agents_stop(struct tb_host_agents *agents, bool now);
 void tb_host_agents_abandon(struct tb_host_agents *agents); /* kills shells that are still there */
 void tb_host_agents_signal(struct tb_host_agents *agents, int signal);
-/* Before each sleep: sends what is queued. */
+/* Before each sleep: sends what is queued, and of a delivery as much as there is room for. */
 void tb_host_agents_flush(struct tb_host_agents *agents);
 void tb_host_agents_excuse(struct tb_host_agents *agents, uint64_t now); /* they could not be heard until now */
 bool tb_host_agents_gone(const struct tb_host_agents *agents);

@@ -38,8 +38,35 @@ __attribute__((format(printf, 2, 3), cold)) static void fail(struct tb_job_start
 
 /* ---- when all are there ------------------------------------------------------------------------------------------ */
 
+static void end_delivery(struct tb_job_start *start)
+{
+    start->agents->delivery = NULL;
+    tb_delivery_close(&start->delivery);
+    free(start->costs);
+    start->costs = NULL;
+}
+
+/* Whether all who are there are told everything. In a grid their ranks are started when all have it: one whose stream
+ * is lost from then on knows whom to turn to, and until then nothing has happened that cannot be done again. */
+static void check_delivery(struct tb_job_start *start)
+{
+    if (start->agents->delivery == NULL)
+        return;
+    for (uint32_t i = 0; i < start->agents->count; i++)
+        if (start->agents->all[i].phase < TB_HOST_AGENT_GONE && !tb_delivery_has_ended(&start->delivery, i))
+            return;
+    end_delivery(start);
+    if (start->known)
+        return;
+    start->booked = true;
+    start->begun = start->plan->grid == NULL;
+    if (start->begun)
+        tb_group_tests_begin(&start->groups);
+}
+
 void tb_job_start_take_told(struct tb_job_start *start)
 {
+    check_delivery(start);
     if (start->over || start->begun || !start->booked)
         return;
     for (uint32_t i = 0; i < start->agents->count; i++)
@@ -50,46 +77,54 @@ void tb_job_start_take_told(struct tb_job_start *start)
     tb_group_tests_begin(&start->groups);
 }
 
-/* What ways cost goes first, so that a host that has the book has all that it needs. */
-static void send_costs_and_book(struct tb_job_start *start)
+/* An agent has what is long; with the book it has all that it needs. */
+static void delivery_ended(void *context, struct tb_host_agent *agent, int error)
 {
-    struct tb_job_plan *plan = start->plan;
-    struct tb_cost_head *costs;
-    int rc = tb_job_plan_make_costs(plan, &costs);
+    struct tb_job_start *start = context;
+    const struct tb_job_plan *plan = start->plan;
+    int rc = error;
     if (rc == TB_OK)
-        rc = tb_group_tests_choose(&start->groups, &plan->placement.book, plan->grid, start->agents);
-    for (uint32_t i = 0; i < start->agents->count && rc == TB_OK; i++) {
-        rc = tb_agent_orders_costs(&start->agents->all[i], costs);
-        if (rc == TB_OK)
-            rc = tb_agent_orders_plan(&start->agents->all[i], plan->options->plan, plan->options->plan_bytes);
-        if (rc == TB_OK)
-            rc = tb_group_tests_order(&start->groups, &start->agents->all[i]);
-        if (rc == TB_OK)
-            rc = tb_agent_orders_address_book(&start->agents->all[i], &plan->placement);
-    }
-    free(costs);
+        rc = tb_group_tests_order(&start->groups, agent);
+    if (rc == TB_OK)
+        rc = tb_agent_orders_address_book(agent, &plan->placement);
+    tb_agent_orders_stand_ins(agent, plan->grid, &plan->placement);
     if (rc != TB_OK)
         fail(start, "cannot tell all hosts of each other: %s", tb_error_story());
+    tb_job_start_take_told(start);
 }
 
-/* They are told everything. In a grid their ranks are started when all have it: one whose stream is lost from then on
- * knows whom to turn to, and until then nothing has happened that cannot be done again. */
+/* What ways cost, and a plan, go before the book. */
+static void deliver(struct tb_job_start *start)
+{
+    struct tb_job_plan *plan = start->plan;
+    const struct tb_delivery_events events = {.context = start, .ended = delivery_ended};
+    int rc = tb_job_plan_make_costs(plan, &start->costs);
+    if (rc == TB_OK)
+        rc = tb_group_tests_choose(&start->groups, &plan->placement.book, plan->grid, start->agents);
+    if (rc == TB_OK)
+        rc = tb_delivery_open(&start->delivery, start->agents->count, &events);
+    if (rc != TB_OK) {
+        fail(start, "cannot tell all hosts of each other: %s", tb_error_story());
+        return;
+    }
+    const struct tb_delivery_part costs = {TB_CONTROL_COSTS, start->costs->version, start->costs, start->costs->bytes},
+                                  planned = {TB_CONTROL_PLAN, 1, plan->options->plan, plan->options->plan_bytes};
+    tb_delivery_add(&start->delivery, &costs);
+    tb_delivery_add(&start->delivery, &planned);
+    start->agents->delivery = &start->delivery;
+}
+
+/* They are told everything. */
 static void send_books(struct tb_job_start *start)
 {
     const struct tb_job_plan *plan = start->plan;
-    struct tb_host_agents *agents = start->agents;
     char remark[512];
     if (tb_job_plan_remark(plan, remark, sizeof remark))
         start->events.note(start->events.context, remark);
-    if (tb_agent_orders_routes(agents, plan->grid, &plan->placement) != TB_OK)
+    if (tb_agent_orders_routes(start->agents, plan->grid, &plan->placement) != TB_OK)
         fail(start, "%s", tb_error_story());
-    send_costs_and_book(start);
-    tb_agent_orders_stand_ins_all(agents, plan->grid, &plan->placement);
-    start->booked = true;
-    start->begun = plan->grid == NULL;
-    if (start->begun)
-        tb_group_tests_begin(&start->groups);
-    tb_job_start_take_told(start);
+    else
+        deliver(start);
 }
 
 static void survey_finished(void *context)
@@ -358,7 +393,7 @@ void tb_job_start_begin(struct tb_job_start *start, const sigset_t *mask)
     start_agents(start);
     /* With one host nobody needs an address, so it can start its ranks at once. */
     if (start->known && first->control.out >= 0)
-        send_costs_and_book(start);
+        deliver(start);
 }
 
 void tb_job_start_take_ready(struct tb_job_start *start)
@@ -370,6 +405,7 @@ void tb_job_start_take_ready(struct tb_job_start *start)
 void tb_job_start_stop(struct tb_job_start *start)
 {
     start->over = true;
+    end_delivery(start);
     tb_timer_clear(&start->timer);
     tb_reach_survey_cancel(&start->survey);
     tb_group_tests_stop(&start->groups);
@@ -380,6 +416,7 @@ void tb_job_start_forget(struct tb_job_start *start)
     tb_manual_listener_forget(&start->manual);
     tb_reach_survey_close(&start->survey);
     tb_group_tests_close(&start->groups);
+    end_delivery(start);
     start->missed_count = 0;
     start->booked = start->begun = start->over = false;
 }

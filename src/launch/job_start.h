@@ -3,6 +3,7 @@
 #ifndef TB_LAUNCH_JOB_START_H
 #define TB_LAUNCH_JOB_START_H
 
+#include "launch/delivery.h"
 #include "launch/group_tests.h"
 #include "launch/job_plan.h"
 #include "launch/manual_listener.h"
@@ -24,6 +25,8 @@ struct tb_job_start {
     struct tb_manual_listener manual; /* for clusters that are started by hand */
     struct tb_reach_survey survey;
     struct tb_group_tests groups;
+    struct tb_delivery delivery;
+    struct tb_cost_head *costs; /* to be delivered; else NULL */
     struct tb_timer timer;
     uint64_t began;
     uint32_t missed_count; /* agents of this attempt that do not come, with those behind them */

@@ -1,5 +1,4 @@
 /* Where hosts are and what links cost, from what the user says to what agents are told. */
-#include "launch/agent_orders.h"
 #include "launch/job_plan.h"
 #include "topology/topology.h"
 
@@ -225,62 +224,12 @@ static void it_can_be_made_again(void **state)
     close_world(&w);
 }
 
-/* ---- to the agents ----------------------------------------------------------------------------------------------- */
-
-/* What an agent is told, in order, and no frame is longer than a heartbeat can wait for. */
-static void expect_pieces(struct tb_host_agent *agent, struct tb_control_stream *to, enum tb_control kind,
-                          uint32_t version, const void *all, size_t count)
-{
-    struct tb_control_frame frame;
-    size_t length, have = 0;
-    const void *bytes = tb_control_stream_take(&agent->control, SIZE_MAX, &length);
-    assert_int_equal(tb_control_stream_feed(to, bytes, length), TB_OK);
-    while (tb_control_stream_next(to, &frame) == TB_OK) {
-        assert_int_equal(frame.kind, kind);
-        assert_int_equal(tb_get_u32(&frame.fields), version);
-        assert_int_equal(tb_get_u64(&frame.fields), count);
-        assert_int_equal(tb_get_u64(&frame.fields), have);
-        const void *piece = tb_get_bytes(&frame.fields, &length);
-        assert_int_equal(tb_reader_end(&frame.fields), TB_OK);
-        assert_true(length > 0 && length <= TB_SEALED_FRAME_BYTES);
-        assert_memory_equal(piece, (const char *)all + have, length);
-        have += length;
-    }
-    assert_int_equal(have, count);
-}
-
-static void agents_are_told_in_pieces(void **state)
-{
-    static struct tb_host_agent agent;
-    struct tb_control_stream to;
-    const size_t all = 2 * TB_SEALED_FRAME_BYTES + 24;
-    struct tb_cost_head *head = calloc(1, all);
-    for (size_t i = 0; i < all; i++)
-        ((uint8_t *)head)[i] = (uint8_t)(i * 7 + i / 1000);
-    head->bytes = all;
-    head->version = 4;
-    tb_control_stream_open(&agent.control, -1, -1);
-    tb_control_stream_open(&to, -1, -1);
-    assert_int_equal(tb_agent_orders_costs(&agent, head), TB_OK);
-    expect_pieces(&agent, &to, TB_CONTROL_COSTS, 4, head, all);
-    assert_int_equal(tb_agent_orders_plan(&agent, head, all - 1), TB_OK);
-    expect_pieces(&agent, &to, TB_CONTROL_PLAN, 1, head, all - 1);
-    assert_int_equal(tb_agent_orders_plan(&agent, NULL, 0), TB_OK); /* no plan: not a frame */
-    size_t length;
-    tb_control_stream_take(&agent.control, SIZE_MAX, &length);
-    assert_int_equal(length, 0);
-    tb_control_stream_close(&agent.control);
-    tb_control_stream_close(&to);
-    free(head);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hosts_say_where_they_are),  cmocka_unit_test(a_list_says_where_hosts_are),
-        cmocka_unit_test(agents_may_be_asked_for),   cmocka_unit_test(a_mesh_of_32_clusters),
-        cmocka_unit_test(gateways_are_on_the_way),   cmocka_unit_test(it_can_be_made_again),
-        cmocka_unit_test(agents_are_told_in_pieces),
+        cmocka_unit_test(hosts_say_where_they_are), cmocka_unit_test(a_list_says_where_hosts_are),
+        cmocka_unit_test(agents_may_be_asked_for),  cmocka_unit_test(a_mesh_of_32_clusters),
+        cmocka_unit_test(gateways_are_on_the_way),  cmocka_unit_test(it_can_be_made_again),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 #define TB_PLAN_IMAGE_MAGIC  0x5442504cu
 #define TB_PLAN_IMAGE_FORMAT 1u
-#define TB_PLAN_IMAGE_LIMIT  (64u << 20) /* bytes: it waits for each agent in the launcher's memory */
+#define TB_PLAN_IMAGE_LIMIT  (64u << 20) /* bytes: every host has it in its memory */
 #define TB_PLAN_WORD_BYTES   1024u       /* of the name of a host, or the names of its places */
 #define TB_PLAN_NAME_BYTES   32u         /* of an algorithm, with the 0 behind it */
 
