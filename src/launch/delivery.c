@@ -4,14 +4,17 @@
 
 #include <stdlib.h>
 
-#define PIECE_BYTES 65536u
-/* Of one agent, until it says so; it does after each MiB of such pieces. */
-#define UNHEARD_LIMIT (1u << 22)
+#define UNDER_WAY_BYTES  (1u << 26) /* to all together; gateways have to hold it if those behind them are slow */
+#define UNDER_WAY_PIECES 64u        /* to one; it tells after each sixteen frames that they have come */
+#define PIECE_LEAST      4096u
+#define PIECE_MOST       65536u
 
 int tb_delivery_open(struct tb_delivery *delivery, uint32_t host_count, const struct tb_delivery_events *events)
 {
+    uint32_t share = UNDER_WAY_BYTES / UNDER_WAY_PIECES / (host_count > 0 ? host_count : 1);
     *delivery = (struct tb_delivery){.events = *events};
-    delivery->places = calloc(host_count, sizeof *delivery->places);
+    delivery->piece = share < PIECE_LEAST ? PIECE_LEAST : share > PIECE_MOST ? PIECE_MOST : share;
+    delivery->places = calloc(host_count + 1u, sizeof *delivery->places);
     return delivery->places != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for what all hosts are told");
 }
 
@@ -49,11 +52,11 @@ bool tb_delivery_go_on(struct tb_delivery *delivery, struct tb_host_agent *agent
     struct tb_delivery_place *place = &delivery->places[agent->host];
     int rc = TB_OK;
     if (tb_delivery_has_ended(delivery, agent->host) || tb_host_tunnel_is_full(&agent->control) ||
-        tb_control_stream_unheard(&agent->control) >= UNHEARD_LIMIT)
+        tb_control_stream_unheard(&agent->control) >= (size_t)UNDER_WAY_PIECES * delivery->piece)
         return false;
     if (place->part < delivery->part_count) {
         const struct tb_delivery_part *part = &delivery->parts[place->part];
-        uint64_t left = part->length - place->at, length = left < PIECE_BYTES ? left : PIECE_BYTES;
+        uint64_t left = part->length - place->at, length = left < delivery->piece ? left : delivery->piece;
         rc = queue_piece(part, place->at, length, &agent->control);
         place->at = length < left ? place->at + length : 0;
         place->part += length == left;

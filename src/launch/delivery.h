@@ -33,6 +33,7 @@ struct tb_delivery {
     struct tb_delivery_events events;
     struct tb_delivery_part parts[TB_DELIVERY_PARTS];
     uint32_t part_count;
+    uint32_t piece;                   /* bytes, fewer if there are many hosts */
     struct tb_delivery_place *places; /* of each host; NULL: closed */
 };
 

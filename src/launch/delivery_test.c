@@ -204,6 +204,31 @@ static void little_is_under_way(void **state)
     unmake(&w);
 }
 
+/* Each of many hosts has less under way, so that together it is not more. */
+static void many_share_what_is_under_way(void **state)
+{
+    static const struct {
+        uint32_t hosts, piece;
+    } sizes[] = {{1, PIECE}, {16, PIECE}, {17, PIECE * 16 / 17}, {100, PIECE * 16 / 100}, {5000, 4096}};
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        struct world w;
+        make(&w, 0, UNHEARD + PIECE);
+        const struct tb_delivery_events events = w.delivery.events;
+        const struct tb_delivery_part part = w.delivery.parts[0];
+        tb_delivery_close(&w.delivery);
+        assert_int_equal(tb_delivery_open(&w.delivery, sizes[k].hosts, &events), TB_OK);
+        tb_delivery_add(&w.delivery, &part);
+        for (int i = 0; i < 100; i++) {
+            while (tb_delivery_go_on(&w.delivery, &w.agents.all[0]))
+                ;
+            pass(&w, 0);
+        }
+        assert_int_equal(w.receivers[0].frames, 64);
+        assert_int_equal(w.receivers[0].have, 64 * sizes[k].piece);
+        unmake(&w);
+    }
+}
+
 /* What the agent of the first host takes out of its stream, a little at a time: its own, and that for others. */
 static bool hear(struct world *w)
 {
@@ -300,9 +325,10 @@ static void who_is_gone_gets_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pieces_come_in_order),     cmocka_unit_test(nothing_is_soon_delivered),
-        cmocka_unit_test(little_is_under_way),      cmocka_unit_test(nobody_waits_for_what_a_gateway_gets),
-        cmocka_unit_test(nobody_waits_who_has_all), cmocka_unit_test(who_is_gone_gets_nothing),
+        cmocka_unit_test(pieces_come_in_order),         cmocka_unit_test(nothing_is_soon_delivered),
+        cmocka_unit_test(little_is_under_way),          cmocka_unit_test(nobody_waits_for_what_a_gateway_gets),
+        cmocka_unit_test(nobody_waits_who_has_all),     cmocka_unit_test(who_is_gone_gets_nothing),
+        cmocka_unit_test(many_share_what_is_under_way),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);
