@@ -306,7 +306,11 @@ int tb_spawn_open_parent(void)
     if (job->parent == NULL)
         return TB_OK;
     int error = tb_party_unpack(job->parent, job->parent_bytes, &party);
-    return error == TB_OK ? tb_party_join(tb_self.world, &party, &tb_self.parent) : error;
+    if (error == TB_OK)
+        error = tb_party_join(tb_self.world, &party, &tb_self.parent);
+    if (error == TB_OK) /* its name from the beginning (MPI-5.0, section 7.8) */
+        snprintf(tb_self.parent->name, sizeof tb_self.parent->name, "MPI_COMM_PARENT");
+    return error;
 }
 
 int tb_mpi_Comm_get_parent(MPI_Comm *parent)

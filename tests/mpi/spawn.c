@@ -83,6 +83,14 @@ static void from_groups(MPI_Comm merged)
     MPI_Group_free(&group);
 }
 
+static void has_name(MPI_Comm comm, const char *expected)
+{
+    char name[MPI_MAX_OBJECT_NAME] = "?";
+    int length = -1;
+    MPI_Comm_get_name(comm, name, &length);
+    CHECK(strcmp(name, expected) == 0 && length == (int)strlen(expected), "%s, %d", name, length);
+}
+
 /* Collectives between the two groups, and among all of them. */
 static void meet(MPI_Comm inter, bool child)
 {
@@ -101,6 +109,8 @@ static void meet(MPI_Comm inter, bool child)
     MPI_Bcast(&sum, 1, MPI_INT, from, inter);
     CHECK_EQUAL(sum, 4711);
     MPI_Comm_dup(inter, &copy);
+    has_name(inter, child ? "MPI_COMM_PARENT" : "");
+    has_name(copy, "");
     MPI_Barrier(copy);
     MPI_Comm_free(&copy);
     MPI_Intercomm_merge(inter, high, &merged);
