@@ -120,16 +120,20 @@ static int channel_copy(struct tb_channel *c, const uint32_t *procs)
 
 void tb_engine_claim(struct tb_engine *engine, uint64_t context, bool first)
 {
+    tb_engine_lock(engine);
     for (uint32_t i = 0; i < engine->driving.count; i++)
         if (engine->driving.tables[i]->claim != NULL)
             engine->driving.tables[i]->claim(engine, context, first);
+    tb_engine_unlock(engine);
 }
 
 void tb_engine_unclaim(struct tb_engine *engine, uint64_t context)
 {
+    tb_engine_lock(engine);
     for (uint32_t i = 0; i < engine->driving.count; i++)
         if (engine->driving.tables[i]->unclaim != NULL)
             engine->driving.tables[i]->unclaim(engine, context);
+    tb_engine_unlock(engine);
 }
 
 static void proc_tell(struct tb_engine *e, uint32_t proc, const struct tb_message *m, bool connected);
