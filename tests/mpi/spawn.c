@@ -261,7 +261,8 @@ static void expect_never_joined(MPI_Info info)
     CHECK_CLASS(MPI_Comm_spawn("tail", words, 2, info, test_size - 1, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE),
                 MPI_ERR_SPAWN);
     CHECK(inter == MPI_COMM_NULL, "there is a communicator");
-    CHECK(MPI_Wtime() - begun > 0.29, "%g s", MPI_Wtime() - begun);
+    if (test_rank == test_size - 1) /* others may call later */
+        CHECK(MPI_Wtime() - begun > 0.29, "%g s", MPI_Wtime() - begun);
 }
 
 /* Every rank gets the error, nothing stays, and the job goes on. */
