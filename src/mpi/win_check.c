@@ -202,14 +202,14 @@ int tb_win_check_epoch(struct tb_win *w, const char *call, int rank, bool passiv
                         rank);
 }
 
-int tb_win_check_no_access(struct tb_win *w, const char *call)
+int tb_win_check_no_access(struct tb_win *w, const char *call, bool locks)
 {
     struct tb_win_epochs *e = &w->epochs;
-    const char *open = e->locked_all   ? "MPI_Win_lock_all was called; call MPI_Win_unlock_all"
-                       : e->locked > 0 ? "some ranks are locked; call MPI_Win_unlock"
-                       : e->started    ? "MPI_Win_start was called; call MPI_Win_complete"
-                       : e->used       ? "there were accesses after MPI_Win_fence; call MPI_Win_fence"
-                                       : NULL;
+    const char *open = e->locked_all            ? "MPI_Win_lock_all was called; call MPI_Win_unlock_all"
+                       : locks && e->locked > 0 ? "some ranks are locked; call MPI_Win_unlock"
+                       : e->started             ? "MPI_Win_start was called; call MPI_Win_complete"
+                       : e->used                ? "there were accesses after MPI_Win_fence; call MPI_Win_fence"
+                                                : NULL;
     return open == NULL ? MPI_SUCCESS : tb_win_raise(w, MPI_ERR_RMA_SYNC, call, "%s first", open);
 }
 

@@ -44,8 +44,9 @@ int tb_win_check_op(struct tb_win *w, const char *call, int position, MPI_Op han
 int tb_win_check_assert(struct tb_win *w, const char *call, int position, int assert, int allowed);
 /* There is an epoch for accesses to a rank; `passive`: one of a lock. */
 int tb_win_check_epoch(struct tb_win *w, const char *call, int rank, bool passive);
-/* None that would be in the way of another one. Fences after which nothing was accessed count for nothing. */
-int tb_win_check_no_access(struct tb_win *w, const char *call);
+/* None that would be in the way of another one; `locks`: locks of single ranks would be, too, which other threads may
+ * take at any time. Fences after which nothing was accessed count for nothing. */
+int tb_win_check_no_access(struct tb_win *w, const char *call, bool locks);
 int tb_win_check_no_exposure(struct tb_win *w, const char *call);
 void tb_win_epochs_close(struct tb_win_epochs *epochs);
 

@@ -422,7 +422,7 @@ int tb_mpi_Win_free(MPI_Win *win)
         return tb_raise_win(call, 1, "win", *win);
     int code = tb_win_check_no_exposure(w, call);
     if (code == MPI_SUCCESS)
-        code = tb_win_check_no_access(w, call);
+        code = tb_win_check_no_access(w, call, true);
     if (code != MPI_SUCCESS)
         return code;
     struct tb_bearer bearer = tb_win_bearer(w);

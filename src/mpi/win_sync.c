@@ -36,7 +36,7 @@ int tb_mpi_Win_fence(int assert, MPI_Win win)
     bool used = e->used;
     e->used = false; /* this is what closes it */
     if (code == MPI_SUCCESS)
-        code = tb_win_check_no_access(w, call);
+        code = tb_win_check_no_access(w, call, true);
     if (code == MPI_SUCCESS)
         code = tb_win_check_no_exposure(w, call);
     if (code != MPI_SUCCESS) {
@@ -107,7 +107,7 @@ int tb_mpi_Win_post(MPI_Group group, int assert, MPI_Win win)
     if (code == MPI_SUCCESS)
         code = tb_win_check_no_exposure(w, call);
     if (code == MPI_SUCCESS && w->epochs.used)
-        code = tb_win_check_no_access(w, call);
+        code = tb_win_check_no_access(w, call, true);
     if (code != MPI_SUCCESS)
         return code;
     uint32_t *ranks = ranks_of(w, call, group, &count, &code);
@@ -132,7 +132,7 @@ int tb_mpi_Win_start(MPI_Group group, int assert, MPI_Win win)
     struct tb_win_epochs *e = &w->epochs;
     code = tb_win_check_assert(w, call, 2, assert, MPI_MODE_NOCHECK);
     if (code == MPI_SUCCESS)
-        code = tb_win_check_no_access(w, call);
+        code = tb_win_check_no_access(w, call, true);
     if (code != MPI_SUCCESS)
         return code;
     uint32_t *ranks = ranks_of(w, call, group, &count, &code);
@@ -231,8 +231,8 @@ int tb_mpi_Win_lock(int lock_type, int rank, int assert, MPI_Win win)
         code = tb_win_check_assert(w, call, 3, assert, MPI_MODE_NOCHECK);
     if (code == MPI_SUCCESS)
         code = check_locks(w, call);
-    if (code == MPI_SUCCESS && (e->locked == 0 || e->locked_all))
-        code = tb_win_check_no_access(w, call);
+    if (code == MPI_SUCCESS)
+        code = tb_win_check_no_access(w, call, false);
     if (code != MPI_SUCCESS)
         return code;
     if (e->ranks[rank] & TB_EPOCH_LOCKED)
@@ -282,7 +282,7 @@ int tb_mpi_Win_lock_all(int assert, MPI_Win win)
     if (code == MPI_SUCCESS)
         code = check_locks(w, call);
     if (code == MPI_SUCCESS)
-        code = tb_win_check_no_access(w, call);
+        code = tb_win_check_no_access(w, call, true);
     if (code != MPI_SUCCESS)
         return code;
     bool checked = (assert &MPI_MODE_NOCHECK) == 0;
