@@ -67,7 +67,8 @@ static void win_destroy(struct tb_win *w)
     tb_handle_give(TB_OBJECT_WIN, w);
 }
 
-/* Ranks of a communicator that are on this host, ascending. */
+/* Ranks of a communicator that are on this host, ascending. Those of another job are at the border for this one,
+ * wherever they run: jobs share no memory. */
 static uint32_t *find_locals(const struct tb_comm *comm, uint32_t *count)
 {
     const struct tb_address_book *book = &tb_self.job.book;
@@ -77,9 +78,11 @@ static uint32_t *find_locals(const struct tb_comm *comm, uint32_t *count)
         return NULL;
     if (comm->size > 1)
         here = tb_address_book_host_of(book, tb_self.job.self.index);
-    for (uint32_t i = 0; i < comm->size; i++)
-        if (comm->size == 1 || tb_address_book_host_of(book, tb_comm_proc(comm, i)) == here)
+    for (uint32_t i = 0; i < comm->size; i++) {
+        uint32_t proc = tb_comm_proc(comm, i);
+        if (comm->size == 1 || (tb_address_book_host_of(book, proc) == here && !tb_worlds_is_foreign(book, proc)))
             locals[(*count)++] = i;
+    }
     return locals;
 }
 
@@ -245,10 +248,11 @@ static int begin(const struct making *m)
         bool here = locals == NULL || count == parent->size; /* without memory the others hear of that */
         free(locals);
         if (!here)
-            return tb_raise_argument(parent, MPI_ERR_RMA_SHARED, m->call, m->comm_at, "comm",
-                                     "of its %u ranks %u are on this host, and hosts share no memory; "
-                                     "MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes one that can",
-                                     parent->size, count);
+            return tb_raise_argument(
+                parent, MPI_ERR_RMA_SHARED, m->call, m->comm_at, "comm",
+                "of its %u ranks %u are on this host and of this job, and neither hosts nor jobs share memory; "
+                "MPI_Comm_split_type with MPI_COMM_TYPE_SHARED makes one that can",
+                parent->size, count);
     }
     const struct tb_info *info;
     int code = check(m, &info);

@@ -87,20 +87,52 @@ static void use_collectives(MPI_Comm all)
     free(data);
 }
 
+/* Each rank's part is larger than what ranks of a host agree on, so that it matters where it stands. */
 static void use_window(MPI_Comm all)
 {
-    int count, me, *base;
+    enum { INTS = 300000 };
+    int count, me, *base, *data = malloc(INTS * sizeof *data), unit;
     MPI_Win win;
     MPI_Comm_size(all, &count);
     MPI_Comm_rank(all, &me);
-    MPI_Win_allocate((MPI_Aint)((size_t)count * sizeof *base), sizeof *base, MPI_INFO_NULL, all, &base, &win);
+    CHECK(data != NULL);
+    MPI_Win_allocate(INTS * sizeof *base, sizeof *base, MPI_INFO_NULL, all, &base, &win);
+    for (int i = 0; i < INTS; i++)
+        base[i] = 0;
     MPI_Win_fence(0, win);
     for (int i = 0; i < count; i++)
-        MPI_Put(&me, 1, MPI_INT, i, me, 1, MPI_INT, win);
+        MPI_Put(&me, 1, MPI_INT, i, INTS - 1 - me, 1, MPI_INT, win);
     MPI_Win_fence(0, win);
     for (int i = 0; i < count; i++)
-        CHECK(base[i] == i);
+        CHECK(base[INTS - 1 - i] == i);
+    MPI_Barrier(all);
+    for (int i = 0; i < count; i++) {
+        const int one = 1;
+        int before = -1;
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, i, 0, win);
+        MPI_Get(data, INTS, MPI_INT, i, 0, INTS, MPI_INT, win);
+        MPI_Win_unlock(i, win);
+        CHECK(data[INTS - 1] == 0 && data[INTS - count] == count - 1);
+        MPI_Win_lock(MPI_LOCK_SHARED, i, 0, win);
+        MPI_Fetch_and_op(&one, &before, MPI_INT, i, 0, MPI_SUM, win);
+        MPI_Win_unlock(i, win);
+        CHECK(before >= 0 && before < count);
+    }
+    MPI_Barrier(all);
+    CHECK(base[0] == count);
+    for (int i = 0, first = serves ? 0 : size; i < count - size; i++) { /* those of the other job */
+        MPI_Aint bytes;
+        int *theirs;
+        MPI_Win_shared_query(win, first + i, &bytes, &unit, &theirs);
+        CHECK(bytes == 0 && theirs == NULL);
+    }
     MPI_Win_free(&win);
+    MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
+    int code = MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, all, &base, &win), class;
+    MPI_Error_class(code, &class);
+    CHECK(class == MPI_ERR_RMA_SHARED);
+    MPI_Comm_set_errhandler(all, MPI_ERRORS_ARE_FATAL);
+    free(data);
 }
 
 /* What is made of communicators with processes of both. */
