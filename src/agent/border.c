@@ -101,12 +101,28 @@ static bool is_known(void *context, uint32_t rank)
     return tb_border_has(context, rank);
 }
 
-/* Those whom no link leads to any more are gone. */
+static void hold(struct tb_border *b, bool held)
+{
+    struct tb_border_link *link;
+    TB_LIST_EACH (link, &b->links, struct tb_border_link, node)
+        tb_border_link_hold(link, held);
+}
+
+static void ranks_eased(void *context)
+{
+    struct tb_border *b = context;
+    if (b->ranks.waiting < FREE_BYTES)
+        hold(b, false);
+}
+
+/* Those whom no link leads to any more are gone; and so is what waited for them, or for the link to have room. */
 static void link_drop(struct tb_border *b, struct tb_border_link *link)
 {
     tb_border_link_close(link);
     b->link_count--;
     tb_border_ranks_keep(&b->ranks, is_known, b);
+    tb_border_ranks_review(&b->ranks);
+    ranks_eased(b);
 }
 
 static void link_up(void *context, struct tb_border_link *link)
@@ -125,18 +141,13 @@ static void link_told(void *context, struct tb_border_link *link, const void *by
     tb_uplink_end(b->uplink);
 }
 
-static void hold(struct tb_border *b, bool held)
-{
-    struct tb_border_link *link;
-    TB_LIST_EACH (link, &b->links, struct tb_border_link, node)
-        tb_border_link_hold(link, held);
-}
-
 static void link_frame(void *context, uint32_t from, enum tb_stream stream, char *bytes, size_t length)
 {
     struct tb_border *b = context;
-    if (tb_border_ranks_send(&b->ranks, from, stream, bytes, length) != TB_OK)
+    if (tb_border_ranks_send(&b->ranks, from, stream, bytes, length) != TB_OK) {
         tb_log(TB_LOG_DEBUG, "agent", "a message of a process of another job could not be passed on");
+        ranks_eased(b); /* what waited with it is gone */
+    }
     if (b->ranks.waiting > HELD_BYTES)
         hold(b, true);
 }
@@ -144,12 +155,7 @@ static void link_frame(void *context, uint32_t from, enum tb_stream stream, char
 static void link_eased(void *context)
 {
     struct tb_border *b = context;
-    const struct tb_border_link *link;
-    bool full = false;
-    TB_LIST_EACH (link, &b->links, struct tb_border_link, node)
-        full = full || tb_border_link_is_full(link);
-    if (!full)
-        tb_border_ranks_pause(&b->ranks, false);
+    tb_border_ranks_review(&b->ranks);
 }
 
 static void link_ended(void *context, struct tb_border_link *link, const char *why)
@@ -194,23 +200,24 @@ static int rank_frame(void *context, uint32_t rank, enum tb_stream stream, char 
     struct tb_border_link *link = link_to(b, rank);
     if (link == NULL)
         return TB_ERR_CLOSED;
+    bool full = tb_border_link_is_full(link);
     tb_border_link_pass(link, stream, bytes, length);
-    if (tb_border_link_is_full(link))
-        tb_border_ranks_pause(&b->ranks, true);
+    if (!full && tb_border_link_is_full(link))
+        tb_border_ranks_review(&b->ranks);
     return TB_OK;
+}
+
+/* A job that reads nothing holds up nobody but those who speak with it. */
+static bool has_room(void *context, uint32_t rank)
+{
+    const struct tb_border_link *link = link_to(context, rank);
+    return link == NULL || !tb_border_link_is_full(link);
 }
 
 static void rank_connects(void *context, uint32_t rank, enum tb_stream stream)
 {
     struct tb_border *b = context;
     b->events.connect(b->events.context, rank, stream);
-}
-
-static void ranks_eased(void *context)
-{
-    struct tb_border *b = context;
-    if (b->ranks.waiting < FREE_BYTES)
-        hold(b, false);
 }
 
 void tb_border_connection(struct tb_border *b, uint32_t rank, enum tb_stream stream, int socket)
@@ -546,7 +553,7 @@ void tb_border_open(struct tb_border *b, const struct tb_member *member, struct 
                     const struct tb_border_events *events)
 {
     const struct tb_border_ranks_events ranks = {
-        .context = b, .frame = rank_frame, .connect = rank_connects, .eased = ranks_eased};
+        .context = b, .frame = rank_frame, .connect = rank_connects, .eased = ranks_eased, .has_room = has_room};
     *b = (struct tb_border){.member = member, .uplink = uplink, .events = *events};
     tb_border_ranks_open(&b->ranks, member->loop, &ranks);
     tb_list_init(&b->ports);

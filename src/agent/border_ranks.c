@@ -26,6 +26,7 @@ struct border_end {
 struct tb_border_rank {
     struct tb_border_ranks *ranks;
     uint32_t index;
+    bool paused; /* the owner has no room for what it is sent */
     struct tb_list ends;
 };
 
@@ -65,6 +66,7 @@ static struct tb_border_rank *find(struct tb_border_ranks *r, uint32_t index)
     r->count++;
     rank->ranks = r;
     rank->index = index;
+    rank->paused = !r->events.has_room(r->events.context, index);
     tb_list_init(&rank->ends);
     return rank;
 }
@@ -93,8 +95,7 @@ static void rank_close(struct tb_border_rank *rank)
 
 static uint32_t wanted(const struct border_end *end)
 {
-    return (end->rank->ranks->paused ? 0u : (uint32_t)EPOLLIN) |
-           (end->out_end > end->out_start ? (uint32_t)EPOLLOUT : 0u);
+    return (end->rank->paused ? 0u : (uint32_t)EPOLLIN) | (end->out_end > end->out_start ? (uint32_t)EPOLLOUT : 0u);
 }
 
 /* Frames that are whole. TB_ERR_CLOSED: the agent has said goodbye. */
@@ -123,7 +124,7 @@ static int take_frames(struct border_end *end)
 
 static int read_end(struct border_end *end)
 {
-    for (uint32_t i = 0; i < TURN_READS && !end->rank->ranks->paused; i++) {
+    for (uint32_t i = 0; i < TURN_READS && !end->rank->paused; i++) {
         ssize_t n = recv(end->watch.descriptor, end->in + end->have, sizeof end->in - end->have, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
@@ -250,15 +251,18 @@ void tb_border_ranks_adopt(struct tb_border_ranks *r, uint32_t index, enum tb_st
     tb_loop_change(r->loop, &end->watch, wanted(end));
 }
 
-void tb_border_ranks_pause(struct tb_border_ranks *r, bool paused)
+void tb_border_ranks_review(struct tb_border_ranks *r)
 {
     struct border_end *end;
-    if (r->paused == paused)
-        return;
-    r->paused = paused;
-    for (uint32_t i = 0; i < r->count; i++)
-        TB_LIST_EACH (end, &r->all[i]->ends, struct border_end, node)
+    for (uint32_t i = 0; i < r->count; i++) {
+        struct tb_border_rank *rank = r->all[i];
+        bool paused = !r->events.has_room(r->events.context, rank->index);
+        if (rank->paused == paused)
+            continue;
+        rank->paused = paused;
+        TB_LIST_EACH (end, &rank->ends, struct border_end, node)
             tb_loop_change(r->loop, &end->watch, wanted(end));
+    }
 }
 
 void tb_border_ranks_keep(struct tb_border_ranks *r, bool (*known)(void *context, uint32_t rank), void *context)

@@ -3,7 +3,8 @@
  * told the owner, the border; what the rank is to have sent is written here.
  *
  * The forwarder always reads, so that little waits here; how much that is, the owner asks before it takes more from the
- * other job. Nothing is read while the owner has no room for it; then the forwarder keeps what it must. One thread. */
+ * other job. Nothing is read for ranks for whose frames the owner has no room; then the forwarder keeps what it must.
+ * One thread. */
 #ifndef TB_AGENT_BORDER_RANKS_H
 #define TB_AGENT_BORDER_RANKS_H
 
@@ -16,7 +17,8 @@ struct tb_border_ranks_events {
     int (*frame)(void *context, uint32_t rank, enum tb_stream stream, char *bytes, size_t length);
     /* Such a rank wants a connection with the agent, which comes by tb_border_ranks_adopt, from inside. */
     void (*connect)(void *context, uint32_t rank, enum tb_stream stream);
-    void (*eased)(void *context); /* less waits than did */
+    void (*eased)(void *context);                   /* less waits than did */
+    bool (*has_room)(void *context, uint32_t rank); /* for frames for such a rank */
 };
 
 struct tb_border_ranks {
@@ -25,7 +27,6 @@ struct tb_border_ranks {
     struct tb_border_rank **all; /* by index */
     uint32_t count, room;
     size_t waiting; /* bytes to be written */
-    bool paused;
 };
 
 void tb_border_ranks_open(struct tb_border_ranks *ranks, struct tb_loop *loop,
@@ -36,7 +37,7 @@ void tb_border_ranks_adopt(struct tb_border_ranks *ranks, uint32_t rank, enum tb
 /* A frame of such a rank: envelope and payload, behind room for a struct tb_hop. An error: it is lost. */
 int tb_border_ranks_send(struct tb_border_ranks *ranks, uint32_t rank, enum tb_stream stream, char *bytes,
                          size_t length);
-void tb_border_ranks_pause(struct tb_border_ranks *ranks, bool paused);
+void tb_border_ranks_review(struct tb_border_ranks *ranks); /* for whom there is room is not what it was */
 /* Forgets those of whom `known` says no. */
 void tb_border_ranks_keep(struct tb_border_ranks *ranks, bool (*known)(void *context, uint32_t rank), void *context);
 

@@ -1,0 +1,348 @@
+/* Borders of several jobs, over loopback: who holds up whom when one of them does not read, and what becomes of those
+ * who wait for a link that ends. The test plays the launchers, and the forwarders of the agents. */
+#include "agent/border.h"
+#include "agent/hop_frame.h"
+#include "agent/queue.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define JOBS        3u
+#define THEIRS      7u           /* the index that the process of another job has; and more by the job's place */
+#define PATIENCE_NS 20000000000u /* for what should come */
+#define MOMENT_NS   200000000u   /* for what should not */
+#define MANY        (64u << 20)  /* bytes that no link takes which nobody reads from */
+#define LINK        1u           /* of the one who connects; that of the other is the first that came */
+
+static const struct tb_key key = {{9}};
+
+/* A job with one process, 0, and its border. */
+struct job {
+    struct world *world;
+    struct tb_member member;
+    struct tb_uplink uplink; /* without descriptors */
+    struct tb_border border;
+    struct tb_control_stream heard;
+    char addresses[600];
+    uint32_t came, ups, ended; /* words that it has heard; `came`: the number of the last link */
+    struct forwarder {
+        int socket; /* -1: there is none */
+        uint32_t sequence_out, sequence_in;
+        char in[TB_FRAME_BUFFER_LIMIT];
+        size_t have;
+        char out[TB_FRAME_BUFFER_LIMIT];
+        size_t out_start, out_end;
+        uint32_t frames;
+    } forwarders[JOBS]; /* by the place of the other job */
+};
+
+struct world {
+    struct tb_loop loop;
+    struct tb_timer stop;
+    struct job jobs[JOBS];
+};
+
+static uint32_t number_of(const struct job *job)
+{
+    return 0x11111111u * (1 + (uint32_t)(job - job->world->jobs));
+}
+
+/* ---- the forwarders ---------------------------------------------------------------------------------------------- */
+
+static void connects(void *context, uint32_t rank, enum tb_stream stream)
+{
+    struct job *job = context;
+    struct forwarder *f = &job->forwarders[rank - THEIRS];
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+    *f = (struct forwarder){.socket = pair[1]};
+    tb_border_connection(&job->border, rank, stream, pair[0]);
+}
+
+/* What is left of the last frame. */
+static bool flush(struct forwarder *f)
+{
+    while (f->out_start < f->out_end) {
+        ssize_t n = send(f->socket, f->out + f->out_start, f->out_end - f->out_start, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno == EAGAIN)
+            return false;
+        assert_true(n > 0);
+        f->out_start += (size_t)n;
+    }
+    return true;
+}
+
+/* A frame for the process of another job. False: there is no room for it now. */
+static bool forward(struct job *job, const struct job *other, size_t payload)
+{
+    uint32_t rank = THEIRS + (uint32_t)(other - job->world->jobs);
+    struct forwarder *f = &job->forwarders[rank - THEIRS];
+    if (f->socket < 0)
+        connects(job, rank, TB_STREAM_SHORT);
+    if (!flush(f))
+        return false;
+    const struct tb_envelope envelope = {
+        .routing = {.source = {number_of(job), 0}, .destination = {number_of(job), rank}, .sequence = 1},
+        .message = {.context = tb_context_make(tb_context_tag(number_of(job)), 9, TB_PLANE_POINT),
+                    .length = payload,
+                    .kind = TB_KIND_EAGER,
+                    .flags = TB_MESSAGE_ROUTED}};
+    tb_wire_put_hop(f->out, &(struct tb_hop){.version = TB_WIRE_VERSION,
+                                             .type = TB_HOP_ENVELOPE,
+                                             .length = (uint32_t)(sizeof envelope + payload)});
+    tb_wire_put_envelope(f->out + sizeof(struct tb_hop), &envelope);
+    tb_hop_frame_number(f->out, f->sequence_out++, false);
+    f->out_start = 0;
+    f->out_end = TB_FRAME_BUFFER_HEAD + payload;
+    flush(f);
+    return true;
+}
+
+/* What the border has for the forwarder. */
+static void take_forwarded(struct forwarder *f)
+{
+    ssize_t n;
+    while (f->socket >= 0 && (n = recv(f->socket, f->in + f->have, sizeof f->in - f->have, MSG_DONTWAIT)) > 0) {
+        struct tb_hop hop;
+        size_t at = 0;
+        for (f->have += (size_t)n; f->have - at >= sizeof hop; at += sizeof hop + hop.length) {
+            assert_int_equal(tb_wire_get_hop(f->in + at, &hop), TB_OK);
+            if (f->have - at < sizeof hop + hop.length)
+                break;
+            assert_int_equal(hop.sequence, f->sequence_in++);
+            f->frames++;
+        }
+        f->have -= at;
+        memmove(f->in, f->in + at, f->have);
+    }
+}
+
+/* ---- the launchers ----------------------------------------------------------------------------------------------- */
+
+static void hear(struct job *job)
+{
+    struct tb_control_frame frame;
+    const void *bytes;
+    size_t length;
+    while ((bytes = tb_control_stream_take(&job->uplink.stream, 1u << 20, &length)), length > 0) {
+        assert_int_equal(tb_control_stream_feed(&job->heard, bytes, length), TB_OK);
+        while (tb_control_stream_next(&job->heard, &frame) == TB_OK) {
+            uint8_t word = tb_get_u8(&frame.fields);
+            uint32_t number = tb_get_u32(&frame.fields);
+            if (word == TB_BORDER_OPENED) {
+                const char *text = tb_get_bytes(&frame.fields, &length);
+                snprintf(job->addresses, sizeof job->addresses, "%.*s", (int)length, text);
+            } else if (word == TB_BORDER_CAME) {
+                job->came = number;
+            }
+            job->ups += word == TB_BORDER_UP;
+            job->ended += word == TB_BORDER_ENDED;
+        }
+    }
+}
+
+static void settle(struct tb_loop *loop)
+{
+    struct world *w = TB_CONTAINER(loop, struct world, loop);
+    for (uint32_t i = 0; i < JOBS; i++) {
+        tb_border_settle(&w->jobs[i].border);
+        hear(&w->jobs[i]);
+        for (uint32_t k = 0; k < JOBS; k++)
+            take_forwarded(&w->jobs[i].forwarders[k]);
+    }
+}
+
+static void stop(struct tb_timer *timer)
+{
+    TB_CONTAINER(timer, struct world, stop)->loop.stop = true;
+}
+
+/* A few milliseconds pass. */
+static void turn(struct world *w)
+{
+    w->loop.stop = false;
+    tb_timer_set(&w->loop, &w->stop, 2000000);
+    assert_int_equal(tb_loop_run(&w->loop), TB_OK);
+}
+
+static void await(struct world *w, const uint32_t *value, uint32_t wanted)
+{
+    uint64_t until = tb_loop_now(&w->loop) + PATIENCE_NS;
+    while (*value < wanted && tb_loop_now(&w->loop) < until)
+        turn(w);
+    assert_true(*value >= wanted);
+}
+
+static void say(struct job *job, enum tb_border_word word, uint32_t number, const struct tb_writer *fields)
+{
+    struct tb_writer w;
+    struct tb_reader r;
+    tb_writer_open(&w);
+    tb_put_u8(&w, (uint8_t)word);
+    tb_put_u32(&w, number);
+    if (fields != NULL)
+        tb_put_raw(&w, fields->bytes, fields->length);
+    tb_reader_open(&r, w.bytes, w.length);
+    tb_border_take(&job->border, &r);
+    tb_writer_close(&w);
+}
+
+static void name(struct job *job, uint32_t link, const struct job *other)
+{
+    const uint32_t fields[] = {number_of(other), 1, THEIRS + (uint32_t)(other - job->world->jobs), 1, 0, 1, 0, 1};
+    struct tb_writer w;
+    tb_writer_open(&w);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        tb_put_u32(&w, fields[i]);
+    say(job, TB_BORDER_NAMES, link, &w);
+    tb_writer_close(&w);
+}
+
+/* `from` connects to the port of `to`, and both learn who they are. */
+static void meet(struct job *from, struct job *to)
+{
+    struct tb_writer w;
+    uint32_t ups = from->ups;
+    to->came = 0;
+    tb_writer_open(&w);
+    tb_put_u64(&w, PATIENCE_NS);
+    tb_put_bytes(&w, key.bytes, TB_KEY_BYTES);
+    tb_put_text(&w, to->addresses);
+    say(from, TB_BORDER_DIAL, LINK + from->ups, &w);
+    tb_writer_close(&w);
+    await(from->world, &from->ups, ups + 1);
+    await(from->world, &to->came, 1);
+    name(from, LINK + ups, to);
+    name(to, to->came, from);
+}
+
+static struct world *make(void)
+{
+    struct world *w = calloc(1, sizeof *w);
+    struct tb_writer fields;
+    assert_non_null(w);
+    assert_int_equal(tb_loop_open(&w->loop, &tb_clock_real), TB_OK);
+    tb_timer_init(&w->stop, stop);
+    w->loop.settle = settle;
+    tb_writer_open(&fields);
+    tb_put_bytes(&fields, key.bytes, TB_KEY_BYTES);
+    for (uint32_t i = 0; i < JOBS; i++) {
+        struct job *job = &w->jobs[i];
+        job->world = w;
+        job->member = (struct tb_member){.loop = &w->loop, .self = {number_of(job), TB_PROC_AGENT}, .name = "here"};
+        for (uint32_t k = 0; k < JOBS; k++)
+            job->forwarders[k].socket = -1;
+        tb_control_stream_open(&job->uplink.stream, -1, -1);
+        tb_control_stream_open(&job->heard, -1, -1);
+        tb_border_open(&job->border, &job->member, &job->uplink, &(struct tb_border_events){job, connects});
+        say(job, TB_BORDER_OPEN, 0, &fields);
+        hear(job);
+        assert_true(job->addresses[0] != 0);
+    }
+    tb_writer_close(&fields);
+    return w;
+}
+
+static void unmake(struct world *w)
+{
+    for (uint32_t i = 0; i < JOBS; i++) {
+        struct job *job = &w->jobs[i];
+        tb_border_close(&job->border);
+        tb_control_stream_close(&job->uplink.stream);
+        tb_control_stream_close(&job->heard);
+        for (uint32_t k = 0; k < JOBS; k++)
+            if (job->forwarders[k].socket >= 0)
+                close(job->forwarders[k].socket);
+    }
+    tb_timer_clear(&w->stop);
+    tb_loop_close(&w->loop);
+    free(w);
+}
+
+/* All links of a job: nothing is read from them any more. */
+static void go_deaf(struct job *job)
+{
+    struct tb_border_link *link;
+    TB_LIST_EACH (link, &job->border.links, struct tb_border_link, node)
+        tb_border_link_hold(link, true);
+}
+
+/* Until nothing more is taken for it. */
+static void fill(struct job *from, const struct job *to)
+{
+    size_t sent = 0;
+    uint64_t last = tb_loop_now(&from->world->loop);
+    while (tb_loop_now(&from->world->loop) - last < MOMENT_NS) {
+        if (forward(from, to, TB_RELAY_PAYLOAD)) {
+            sent += TB_RELAY_PAYLOAD;
+            last = tb_loop_now(&from->world->loop);
+        }
+        turn(from->world);
+        assert_true(sent < MANY);
+    }
+    assert_true(sent > 1u << 20);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+static void frames_pass_between_jobs(void **state)
+{
+    struct world *w = make();
+    meet(&w->jobs[1], &w->jobs[0]);
+    assert_true(forward(&w->jobs[0], &w->jobs[1], 100));
+    assert_true(forward(&w->jobs[1], &w->jobs[0], TB_RELAY_PAYLOAD));
+    await(w, &w->jobs[1].forwarders[0].frames, 1);
+    await(w, &w->jobs[0].forwarders[1].frames, 1);
+    unmake(w);
+}
+
+static void one_that_does_not_read_holds_up_itself_alone(void **state)
+{
+    struct world *w = make();
+    meet(&w->jobs[1], &w->jobs[0]);
+    meet(&w->jobs[2], &w->jobs[0]);
+    go_deaf(&w->jobs[1]);
+    fill(&w->jobs[0], &w->jobs[1]);
+    assert_true(forward(&w->jobs[0], &w->jobs[2], 100));
+    await(w, &w->jobs[2].forwarders[0].frames, 1);
+    unmake(w);
+}
+
+static void a_full_link_that_ends_holds_up_nobody(void **state)
+{
+    struct world *w = make();
+    meet(&w->jobs[1], &w->jobs[0]);
+    go_deaf(&w->jobs[1]);
+    fill(&w->jobs[0], &w->jobs[1]);
+    say(&w->jobs[0], TB_BORDER_CLOSE, w->jobs[0].came, NULL);
+    close(w->jobs[0].forwarders[1].socket); /* the border has closed its end, too */
+    w->jobs[0].forwarders[1].socket = -1;
+    meet(&w->jobs[2], &w->jobs[0]);
+    assert_true(forward(&w->jobs[0], &w->jobs[2], 100));
+    await(w, &w->jobs[2].forwarders[0].frames, 1);
+    uint32_t before = w->jobs[1].forwarders[0].frames;
+    meet(&w->jobs[1], &w->jobs[0]); /* and itself, anew */
+    assert_true(forward(&w->jobs[0], &w->jobs[1], 100));
+    await(w, &w->jobs[1].forwarders[0].frames, before + 1);
+    unmake(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frames_pass_between_jobs),
+        cmocka_unit_test(one_that_does_not_read_holds_up_itself_alone),
+        cmocka_unit_test(a_full_link_that_ends_holds_up_nobody),
+    };
+    if (tb_param_load() != TB_OK || tb_tls_is_usable() != TB_OK)
+        return 77; /* without OpenSSL jobs do not meet */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
