@@ -109,13 +109,16 @@ void tb_name_table_ask(struct tb_name_table *table, uint32_t proc, const struct 
         answer(table, proc, question->number, unpublish(table, question), "");
 }
 
-void tb_name_table_end(struct tb_name_table *table, uint32_t proc)
+void tb_name_table_end(struct tb_name_table *table, uint32_t first, uint32_t last)
 {
     struct tb_published_name *name;
+    struct tb_registry_wait *wait;
     TB_LIST_EACH (name, &table->names, struct tb_published_name, node)
-        if (name->publisher == proc)
+        if (name->publisher >= first && name->publisher <= last)
             forget(table, name);
-    tb_registry_waits_free_of(&table->awaited, &table->wait_count, proc);
+    TB_LIST_EACH (wait, &table->awaited, struct tb_registry_wait, node)
+        if (wait->proc >= first && wait->proc <= last)
+            tb_registry_wait_free(wait, &table->wait_count);
 }
 
 uint64_t tb_name_table_expire(struct tb_name_table *table, uint64_t now)

@@ -1,5 +1,5 @@
 /* Published names and what they stand for: ports. Without input or output, and without a clock, as group_table.h is.
- * A name goes with the process that has published it. */
+ * A name goes with the process that has published it. Whoever is told something must not come back from there. */
 #ifndef TB_JOB_NAME_TABLE_H
 #define TB_JOB_NAME_TABLE_H
 
@@ -19,7 +19,7 @@ void tb_name_table_open(struct tb_name_table *table, tb_registry_tell *tell, voi
 void tb_name_table_close(struct tb_name_table *table);
 void tb_name_table_ask(struct tb_name_table *table, uint32_t proc, const struct tb_registry_question *question,
                        uint64_t until);
-void tb_name_table_end(struct tb_name_table *table, uint32_t proc);
+void tb_name_table_end(struct tb_name_table *table, uint32_t first, uint32_t last); /* processes, none is told */
 uint64_t tb_name_table_expire(struct tb_name_table *table, uint64_t now);
 
 #endif

@@ -30,7 +30,7 @@ void tb_registry_ask(struct tb_registry *registry, uint32_t proc, const struct t
 void tb_registry_end(struct tb_registry *registry, uint32_t proc, bool died)
 {
     tb_group_table_end(&registry->groups, proc, died);
-    tb_name_table_end(&registry->names, proc);
+    tb_name_table_end(&registry->names, proc, proc);
 }
 
 void tb_registry_expire(struct tb_registry *registry, uint64_t now)

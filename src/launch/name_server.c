@@ -10,7 +10,7 @@
 #define PATIENCE_NS 10000000000u /* for a caller to prove the secret */
 #define RANK_BITS   20u          /* of what the table knows a process by; above it, which client that is */
 #define RECEIVED    65536u       /* bytes that no frame of a client has */
-#define UNSENT      (1u << 20)   /* that a client has not read: it is gone, or no friend */
+#define UNSENT      (64u << 20)  /* that a client has not read, though a job of many ranks asks: it is no friend */
 #define IDLE_S      10           /* until the kernel asks whether a client is there, and how long it may take */
 
 struct name_caller {
@@ -24,43 +24,39 @@ struct tb_name_guest {
     uint32_t slot;
     struct tb_tls_stream tls;
     struct tb_control_stream control;
-    uint32_t *ranks; /* that have asked something */
-    uint32_t rank_count;
     bool over;
 };
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
+/* It may be in a call of its own, or the table in one of its: both are looked after when nobody is (bury). */
 static void guest_end(struct tb_name_guest *guest)
 {
-    struct tb_name_server *server = guest->server;
     if (guest->over)
         return;
     guest->over = true;
-    server->clients[guest->slot] = NULL;
-    for (uint32_t i = 0; i < guest->rank_count; i++)
-        tb_name_table_end(&server->names, guest->slot << RANK_BITS | guest->ranks[i]);
-    tb_list_append(&server->dead, &guest->node); /* it may be in a call of its own */
+    tb_list_append(&guest->server->dead, &guest->node);
 }
 
-static void set_timer(struct tb_name_server *server)
+/* Somebody waits no longer than until then. */
+static void wake_by(struct tb_name_server *server, uint64_t until)
 {
-    uint64_t now = tb_loop_now(server->loop), next = tb_name_table_expire(&server->names, now);
-    tb_timer_clear(&server->late);
-    if (next != TB_NEVER)
-        tb_timer_set(server->loop, &server->late, next > now ? next - now : 0);
+    uint64_t now = tb_loop_now(server->loop);
+    if (until != TB_NEVER && (!tb_timer_is_set(&server->late) || until < server->late.due))
+        tb_timer_set(server->loop, &server->late, until > now ? until - now : 0);
 }
 
 static void something_late(struct tb_timer *timer)
 {
-    set_timer(TB_CONTAINER(timer, struct tb_name_server, late));
+    struct tb_name_server *server = TB_CONTAINER(timer, struct tb_name_server, late);
+    wake_by(server, tb_name_table_expire(&server->names, tb_loop_now(server->loop)));
 }
 
 static void tell(void *context, uint32_t proc, const struct tb_registry_answer *answer)
 {
     const struct tb_name_server *server = context;
     struct tb_name_guest *guest = server->clients[proc >> RANK_BITS];
-    if (guest == NULL)
+    if (guest == NULL || guest->over)
         return;
     void *bytes = NULL;
     size_t length = 0;
@@ -78,19 +74,6 @@ static void tell(void *context, uint32_t proc, const struct tb_registry_answer *
         guest_end(guest);
 }
 
-static bool remember(struct tb_name_guest *guest, uint32_t rank)
-{
-    for (uint32_t i = 0; i < guest->rank_count; i++)
-        if (guest->ranks[i] == rank)
-            return true;
-    uint32_t *grown = reallocarray(guest->ranks, guest->rank_count + 1u, sizeof *grown);
-    if (grown == NULL)
-        return false;
-    guest->ranks = grown;
-    grown[guest->rank_count++] = rank;
-    return true;
-}
-
 static int take_question(struct tb_name_guest *guest, struct tb_control_frame *frame)
 {
     struct tb_registry_question question;
@@ -102,12 +85,13 @@ static int take_question(struct tb_name_guest *guest, struct tb_control_frame *f
     uint32_t proc = guest->slot << RANK_BITS | rank;
     question.number = number;
     if (question.kind == TB_REGISTRY_END) {
-        tb_name_table_end(&server->names, proc);
-    } else if (question.kind >= TB_REGISTRY_PUBLISH && question.kind <= TB_REGISTRY_LOOKUP && remember(guest, rank)) {
+        tb_name_table_end(&server->names, proc, proc);
+    } else if (question.kind >= TB_REGISTRY_PUBLISH && question.kind <= TB_REGISTRY_LOOKUP) {
         uint64_t now = tb_loop_now(server->loop);
-        tb_name_table_ask(&server->names, proc, &question,
-                          question.patience < TB_NEVER - now ? now + question.patience : TB_NEVER);
-        set_timer(server);
+        uint64_t until = question.patience < TB_NEVER - now ? now + question.patience : TB_NEVER;
+        tb_name_table_ask(&server->names, proc, &question, until);
+        if (question.kind == TB_REGISTRY_LOOKUP && question.patience > 0)
+            wake_by(server, until);
     } else {
         return TB_ERR_PROTOCOL;
     }
@@ -234,20 +218,23 @@ static void bury(struct tb_name_server *server)
 {
     struct tb_name_guest *guest;
     TB_LIST_EACH (guest, &server->dead, struct tb_name_guest, node) {
+        uint32_t first = guest->slot << RANK_BITS;
+        tb_name_table_end(&server->names, first, first | ((1u << RANK_BITS) - 1));
+        server->clients[guest->slot] = NULL;
         tb_list_remove(&guest->node);
         tb_tls_stream_close(&guest->tls);
         tb_control_stream_close(&guest->control);
-        free(guest->ranks);
         free(guest);
     }
 }
 
 void tb_name_server_settle(struct tb_name_server *server)
 {
-    bury(server);
+    bury(server); /* these have no sockets any more, or no good ones */
     for (uint32_t i = 0; i < TB_NAME_SERVER_CLIENTS; i++)
         if (server->clients[i] != NULL && tb_control_stream_queued(&server->clients[i]->control) > 0)
             tb_tls_stream_flush(&server->clients[i]->tls);
+    bury(server);
 }
 
 void tb_name_server_close(struct tb_name_server *server)

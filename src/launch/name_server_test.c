@@ -203,6 +203,33 @@ static void who_asks_in_vain_is_told(void **state)
     unmake(w);
 }
 
+/* More answers at once than a connection takes, and more than anybody's who reads. */
+static void many_wait_for_one_name(void **state)
+{
+    enum { MANY = 5000, TOO_MANY = 65500 }; /* the latter with more than 64 MiB of answers */
+    char value[TB_REGISTRY_VALUE_BYTES];
+    struct world *w = make();
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = 0;
+    for (uint32_t i = 0; i < MANY; i++)
+        ask(&w->b, i, TB_REGISTRY_LOOKUP, "sea", "", TB_REGISTRY_FOREVER);
+    ask(&w->b, 0, TB_REGISTRY_LOOKUP, "nothing", "", 0); /* when it is answered, all of them are there */
+    run(w, 1);
+    ask(&w->a, 0, TB_REGISTRY_PUBLISH, "sea", value, 0);
+    run(w, MANY + 1);
+    assert_int_equal(w->b.last.result, TB_REGISTRY_DONE);
+    assert_string_equal(w->b.last.value, value);
+    for (uint32_t i = 0; i < TOO_MANY; i++)
+        ask(&w->b, i, TB_REGISTRY_LOOKUP, "shore", "", TB_REGISTRY_FOREVER);
+    ask(&w->b, 0, TB_REGISTRY_LOOKUP, "nothing", "", 0);
+    run(w, 1);
+    ask(&w->a, 0, TB_REGISTRY_PUBLISH, "shore", value, 0);
+    run(w, TOO_MANY + 1);
+    assert_int_equal(w->b.last.result, TB_REGISTRY_DEAD);
+    assert_int_equal(result(w, &w->b, 0, TB_REGISTRY_LOOKUP, "sea", ""), TB_REGISTRY_DONE); /* it may come again */
+    unmake(w);
+}
+
 static void places_that_are_none(void **state)
 {
     struct tb_name_place place;
@@ -225,6 +252,7 @@ int main(void)
         cmocka_unit_test(one_waits_until_it_is_there),
         cmocka_unit_test(names_go_with_their_rank_and_job),
         cmocka_unit_test(who_asks_in_vain_is_told),
+        cmocka_unit_test(many_wait_for_one_name),
         cmocka_unit_test(places_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
