@@ -37,10 +37,14 @@ void tb_foreign_alike_put(struct tb_writer *w, const struct tb_address_book *boo
     tb_put_u32(w, tb_worlds_processes(book));
 }
 
-static bool are_near(const struct tb_address_book *book, uint32_t job, uint32_t processes)
+int tb_foreign_alike_far(const struct tb_address_book *book, uint32_t job, uint32_t processes)
 {
     uint64_t ours = tb_context_tag(book->job), theirs = tb_context_tag(job);
-    return ours < theirs + processes + TAG_DISTANCE && theirs < ours + tb_worlds_processes(book) + TAG_DISTANCE;
+    if (job != 0 && processes <= TB_JOB_RANKS_LIMIT &&
+        (ours >= theirs + processes + TAG_DISTANCE || theirs >= ours + tb_worlds_processes(book) + TAG_DISTANCE))
+        return TB_OK;
+    return tb_error(TB_ERR_UNSUPPORTED, "the numbers of the two jobs, which are made up, are too near to each other: "
+                                        "start one of them again");
 }
 
 int tb_foreign_alike_get(struct tb_reader *r, const struct tb_address_book *book, uint32_t *job)
@@ -59,8 +63,5 @@ int tb_foreign_alike_get(struct tb_reader *r, const struct tb_address_book *book
     if (sum != parameters(book))
         return tb_error(TB_ERR_UNSUPPORTED, "the two jobs were started with different parameters of collectives or of "
                                             "eager messages, or with a plan; they must be the same where jobs meet");
-    if (*job == 0 || processes > TB_JOB_RANKS_LIMIT || are_near(book, *job, processes))
-        return tb_error(TB_ERR_UNSUPPORTED, "the numbers of the two jobs, which are made up, are too near to each "
-                                            "other: start one of them again");
-    return TB_OK;
+    return tb_foreign_alike_far(book, *job, processes);
 }

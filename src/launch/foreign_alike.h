@@ -9,5 +9,7 @@
 void tb_foreign_alike_put(struct tb_writer *w, const struct tb_address_book *book);
 /* The number of the other job. TB_ERR_UNSUPPORTED: the two cannot meet, and the story says why. */
 int tb_foreign_alike_get(struct tb_reader *r, const struct tb_address_book *book, uint32_t *job);
+/* Of that alone: contexts which a job of so many processes makes up are none that this one does. */
+int tb_foreign_alike_far(const struct tb_address_book *book, uint32_t job, uint32_t processes);
 
 #endif

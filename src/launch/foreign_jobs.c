@@ -1,16 +1,12 @@
 #include "launch/foreign_jobs.h"
 
 #include "launch/foreign_alike.h"
+#include "launch/introduction.h"
 #include "launch/port_name.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct tb_foreign_jobs *jobs_of(const struct tb_foreign_link *link)
-{
-    return TB_CONTAINER(link->links, struct tb_foreign_jobs, links);
-}
 
 /* With the present story. */
 static void refuse(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t number, int error)
@@ -21,24 +17,30 @@ static void refuse(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t number,
 
 /* ---- endings ----------------------------------------------------------------------------------------------------- */
 
-/* Who has accepted one that is gone again accepts the next one. */
-static void accept_again(struct tb_foreign_link *link)
+/* Who has accepted one that is gone again accepts the next one; or asks anew, if the other side may have made something
+ * of what it was told. Nothing else happens at once: links are walked when it is called. */
+static void accept_again(struct tb_foreign_link *link, const char *why)
 {
-    const struct tb_foreign_jobs_events *events = &jobs_of(link)->events;
-    if (link->asked != 0 && link->port_job == 0 && link->mine != NULL)
-        events->accept(events->context, link->port, link->asker, link->asked, link->mine, link->mine_length);
-    if (link->port_job == 0)
-        link->asked = 0;
+    if (link->asked == 0 || link->port_job != 0)
+        return;
+    const struct tb_acceptance acceptance = {link->asker, link->asked, link->until, link->mine, link->mine_length};
+    if (link->phase == TB_FOREIGN_ANSWERED)
+        tb_foreign_link_answer(link, TB_AGAIN, why, NULL, 0);
+    else if (link->mine == NULL ||
+             tb_acceptances_add(&tb_foreign_jobs_of(link)->again, link->port, &acceptance) != TB_OK)
+        tb_foreign_link_answer(link, TB_ERR_MEMORY, tb_error_story(), NULL, 0);
+    link->asked = 0;
 }
 
 /* With all links to it. */
 static void job_free(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job)
 {
+    static const char why[] = "the other job has left, or its processes are lost";
     struct tb_foreign_link *link;
     TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
         if (link->job == job) {
-            accept_again(link);
-            tb_foreign_link_answer(link, TB_ERR_CLOSED, "the other job has left, or its processes are lost", NULL, 0);
+            accept_again(link, why);
+            tb_foreign_link_answer(link, TB_ERR_CLOSED, why, NULL, 0);
             tb_foreign_link_free(link, true);
         }
     tb_foreign_job_free(job);
@@ -75,9 +77,9 @@ static void check_left(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job)
 static void link_lose(struct tb_foreign_link *link, const char *why, bool close)
 {
     struct tb_foreign_job *job = link->job;
-    struct tb_foreign_jobs *jobs = jobs_of(link);
+    struct tb_foreign_jobs *jobs = tb_foreign_jobs_of(link);
     bool pending = link->phase == TB_FOREIGN_ASKING && job != NULL; /* nothing was lost that we had */
-    accept_again(link);
+    accept_again(link, why);
     tb_foreign_link_answer(link, TB_ERR_CLOSED, why, NULL, 0);
     tb_foreign_link_free(link, close);
     if (pending) {
@@ -96,6 +98,10 @@ static void patience_over(struct tb_timer *timer)
             link, TB_ERR_TIMEOUT,
             "nobody has accepted at the port in time; the info key timeout, in seconds, says how long to wait", NULL,
             0);
+    else if (link->phase != TB_FOREIGN_ANSWERED && tb_loop_now(tb_foreign_jobs_of(link)->loop) >= link->until)
+        tb_foreign_link_answer(
+            link, TB_ERR_TIMEOUT,
+            "nobody has come to the port in time; the info key timeout, in seconds, says how long to wait", NULL, 0);
     link_lose(link, "it has not answered in time", true);
 }
 
@@ -119,137 +125,12 @@ static struct tb_foreign_job *job_make(struct tb_foreign_jobs *jobs, uint32_t nu
     return job;
 }
 
-/* ---- indices for the others -------------------------------------------------------------------------------------- */
-
-/* All of a party of ours, a struct tb_meeting_party that may stand anywhere in a frame, are processes of this job. */
-static int check_own(const struct tb_foreign_jobs *jobs, const void *party)
-{
-    struct tb_meeting_party head;
-    memcpy(&head, party, sizeof head);
-    for (uint32_t i = 0; i < head.size; i++) {
-        uint32_t proc;
-        memcpy(&proc, (const char *)party + sizeof head + i * sizeof proc, sizeof proc);
-        if (!tb_address_book_knows(jobs->book, proc) || tb_worlds_is_foreign(jobs->book, proc))
-            return tb_error(
-                TB_ERR_UNSUPPORTED,
-                "process %u of the communicator is of another job: only processes of one job can meet those "
-                "of another one",
-                proc);
-    }
-    return TB_OK;
-}
-
-static void names_tell(struct tb_foreign_jobs *jobs, const struct tb_foreign_job *job)
-{
-    struct tb_foreign_link *link;
-    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node) {
-        struct tb_writer *w =
-            link->job == job ? tb_foreign_border_begin(&jobs->links, link->host, TB_BORDER_NAMES, link->number) : NULL;
-        if (w == NULL)
-            continue;
-        tb_foreign_job_put_names(job, w);
-        tb_foreign_border_end(&jobs->links, link->host);
-    }
-}
-
-static void all_told(struct tb_foreign_link *link);
-
-static void agents_tell(struct tb_foreign_link *link, const struct tb_rank_range *ranges, uint32_t count)
-{
-    struct tb_foreign_jobs *jobs = jobs_of(link);
-    link->first = ranges[0].first_rank;
-    for (uint32_t i = 0; i < jobs->agents->count; i++) {
-        struct tb_host_agent *agent = &jobs->agents->all[i];
-        if (!tb_host_agent_is_ready(agent))
-            continue;
-        tb_worlds_put(tb_control_stream_begin(&agent->control, TB_CONTROL_WORLD), ranges, count);
-        tb_control_stream_end(&agent->control);
-        link->untold[i] = true;
-        link->untold_count++;
-    }
-}
-
-/* Who the others are is known: they get indices, and all agents are told. */
-static int introduce(struct tb_foreign_link *link, struct tb_foreign_job *job)
-{
-    struct tb_foreign_jobs *jobs = jobs_of(link);
-    const struct tb_meeting_party *mine = link->mine;
-    struct tb_meeting_party *their = link->their;
-    struct tb_rank_range *ranges = NULL;
-    uint32_t count = 0;
-    int rc = TB_OK;
-    link->untold = calloc(jobs->agents->count + 1u, sizeof *link->untold);
-    if (job == NULL || link->untold == NULL)
-        rc = tb_error(TB_ERR_MEMORY, "mpiexec has no memory for another job");
-    if (rc == TB_OK)
-        rc = tb_foreign_job_place(job, their->procs, their->size, tb_worlds_processes(jobs->book), link->host, &ranges,
-                                  &count);
-    if (rc == TB_OK)
-        rc = tb_foreign_job_meet(job, mine->procs, mine->size, ++jobs->meeting);
-    if (rc == TB_OK && count > 0)
-        rc = tb_worlds_add(jobs->book, ranges, count);
-    if (rc == TB_OK)
-        rc = tb_foreign_job_add(job, ranges, count);
-    if (rc == TB_OK) {
-        link->job = job;
-        link->phase = TB_FOREIGN_TELLING;
-        their->meeting = jobs->meeting;
-        if (count > 0)
-            agents_tell(link, ranges, count);
-    } else if (job != NULL && job->range_count == 0) {
-        tb_foreign_job_free(job);
-    }
-    free(ranges);
-    if (rc == TB_OK && link->untold_count == 0)
-        all_told(link);
-    return rc;
-}
-
-/* The party of the others, as our ranks know them. */
-static void met(struct tb_foreign_link *link)
-{
-    struct tb_meeting_party *their = link->their;
-    for (uint32_t i = 0; i < their->size; i++)
-        tb_foreign_job_find(link->job, their->procs[i], &their->procs[i]);
-    tb_timer_clear(&link->timer);
-    link->phase = TB_FOREIGN_MET;
-    tb_foreign_link_answer(link, TB_OK, "", their, link->their_length);
-}
-
-static void all_told(struct tb_foreign_link *link)
-{
-    struct tb_writer w;
-    names_tell(jobs_of(link), link->job);
-    if (link->port_job != 0) {
-        tb_foreign_link_tell_word(link, TB_FOREIGN_READY, NULL);
-        met(link);
-        return;
-    }
-    link->phase = TB_FOREIGN_ANSWERED;
-    tb_writer_open(&w);
-    tb_put_u8(&w, TB_FOREIGN_ACCEPT);
-    tb_put_u32(&w, jobs_of(link)->book->job);
-    tb_put_u64(&w, link->job->generation);
-    tb_put_bytes(&w, link->mine, link->mine_length);
-    tb_foreign_link_tell(link, &w);
-    tb_writer_close(&w);
-}
-
-static void note_told(struct tb_foreign_link *link, uint32_t host)
-{
-    if (link->phase != TB_FOREIGN_TELLING || !link->untold[host])
-        return;
-    link->untold[host] = false;
-    if (--link->untold_count == 0)
-        all_told(link);
-}
-
 void tb_foreign_jobs_told(struct tb_foreign_jobs *jobs, uint32_t host, uint32_t first)
 {
     struct tb_foreign_link *link;
     TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
         if (link->first == first)
-            note_told(link, host);
+            tb_introduction_told(link, host);
 }
 
 /* ---- connecting -------------------------------------------------------------------------------------------------- */
@@ -269,10 +150,12 @@ void tb_foreign_jobs_connect(struct tb_foreign_jobs *jobs, uint32_t rank, uint32
         rc = tb_error(TB_ERR_CLOSED,
                       "the port \"%.*s\" is of another job, and names no address: it can be reached in its job alone",
                       (int)meeting->name_length, meeting->name);
+    else if (rc == TB_OK)
+        rc = tb_foreign_alike_far(jobs->book, port.job, TB_JOB_RANKS_LIMIT);
     if (rc == TB_OK && !tb_meeting_party_is_whole(meeting->bytes, meeting->length))
         rc = tb_error(TB_ERR_PROTOCOL, "who connects to a port says nothing sensible of itself");
     if (rc == TB_OK)
-        rc = check_own(jobs, meeting->bytes);
+        rc = tb_introduction_check_own(jobs, meeting->bytes);
     if (rc == TB_OK) {
         link = tb_foreign_link_new(&jobs->links, TB_FOREIGN_DIALING, tb_address_book_host_of(jobs->book, rank),
                                    jobs->links.next++);
@@ -300,12 +183,12 @@ static void take_up(struct tb_foreign_link *link)
     if (link->phase != TB_FOREIGN_DIALING)
         return;
     link->phase = TB_FOREIGN_ASKING;
-    link->job = job_of(jobs_of(link), link->port_job, 0);
+    link->job = job_of(tb_foreign_jobs_of(link), link->port_job, 0);
     if (link->job != NULL)
         link->job->pending++;
     tb_writer_open(&w);
     tb_put_u8(&w, TB_FOREIGN_INTRODUCE);
-    tb_foreign_alike_put(&w, jobs_of(link)->book);
+    tb_foreign_alike_put(&w, tb_foreign_jobs_of(link)->book);
     tb_put_u64(&w, link->job != NULL ? link->job->generation : 0);
     tb_put_bytes(&w, link->mine, link->mine_length);
     tb_foreign_link_tell(link, &w);
@@ -317,7 +200,7 @@ static void take_up(struct tb_foreign_link *link)
 static int take_introduction(struct tb_foreign_link *link, struct tb_reader *r)
 {
     size_t length = 0;
-    int rc = tb_foreign_alike_get(r, jobs_of(link)->book, &link->their_job);
+    int rc = tb_foreign_alike_get(r, tb_foreign_jobs_of(link)->book, &link->their_job);
     link->generation = tb_get_u64(r);
     const void *party = rc == TB_OK ? tb_get_bytes(r, &length) : NULL;
     if (rc == TB_OK &&
@@ -328,7 +211,7 @@ static int take_introduction(struct tb_foreign_link *link, struct tb_reader *r)
     if (rc != TB_OK)
         return rc;
     link->phase = TB_FOREIGN_WAITING;
-    const struct tb_foreign_jobs_events *events = &jobs_of(link)->events;
+    const struct tb_foreign_jobs_events *events = &tb_foreign_jobs_of(link)->events;
     return events->enter(events->context, link->port, link);
 }
 
@@ -338,30 +221,48 @@ void tb_foreign_jobs_refuse(struct tb_foreign_jobs *jobs, struct tb_foreign_link
     tb_foreign_link_free(link, true);
 }
 
-int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link, uint32_t rank, uint32_t number,
-                           const void *party, size_t length)
+/* So long is it worth while to wait for who comes, and no longer than who accepts wants to. */
+static uint64_t patience_with(const struct tb_foreign_jobs *jobs, const struct tb_acceptance *acceptance)
 {
-    int rc = tb_meeting_party_is_whole(party, length)
-                 ? check_own(jobs, party)
+    uint64_t now = tb_loop_now(jobs->loop), left = acceptance->until > now ? acceptance->until - now : 0;
+    return left < tb_param.link_patience ? left : tb_param.link_patience;
+}
+
+int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link,
+                           const struct tb_acceptance *acceptance)
+{
+    int rc = tb_meeting_party_is_whole(acceptance->party, acceptance->length)
+                 ? tb_introduction_check_own(jobs, acceptance->party)
                  : tb_error(TB_ERR_PROTOCOL, "who accepts at a port says nothing sensible of itself");
     if (rc != TB_OK) { /* it is no fault of the other one, who waits for a better one */
-        refuse(jobs, rank, number, rc);
+        refuse(jobs, acceptance->rank, acceptance->question, rc);
         return rc;
     }
-    link->asker = rank;
-    link->asked = number;
-    tb_timer_set(jobs->loop, &link->timer, tb_param.link_patience);
-    rc = tb_foreign_link_keep(party, length, &link->mine, &link->mine_length);
+    link->asker = acceptance->rank;
+    link->asked = acceptance->question;
+    link->until = acceptance->until;
+    tb_timer_set(jobs->loop, &link->timer, patience_with(jobs, acceptance));
+    rc = tb_foreign_link_keep(acceptance->party, acceptance->length, &link->mine, &link->mine_length);
     struct tb_foreign_job *job = link->generation != 0 ? job_of(jobs, link->their_job, link->generation) : NULL;
     if (rc == TB_OK && job == NULL)
         job = job_make(jobs, link->their_job, (uint64_t)jobs->book->job << 32 | ++jobs->generation);
     if (rc == TB_OK)
-        rc = introduce(link, job);
+        rc = tb_introduction_begin(link, job);
     if (rc != TB_OK) {
         tb_foreign_link_tell_word(link, TB_FOREIGN_REFUSE, tb_error_story());
         link_lose(link, tb_error_story(), true);
     }
     return TB_OK;
+}
+
+/* The context is one of theirs: it cannot be in use here, and will not be made up here. */
+static bool is_acceptance(const struct tb_foreign_link *link, uint32_t number, const void *party, size_t length)
+{
+    struct tb_meeting_party head;
+    if (number != link->port_job || !tb_meeting_party_is_whole(party, length))
+        return false;
+    memcpy(&head, party, sizeof head);
+    return tb_context_is_of(head.context, number);
 }
 
 static int take_acceptance(struct tb_foreign_link *link, struct tb_reader *r)
@@ -370,19 +271,19 @@ static int take_acceptance(struct tb_foreign_link *link, struct tb_reader *r)
     uint32_t number = tb_get_u32(r);
     uint64_t generation = tb_get_u64(r);
     const void *party = tb_get_bytes(r, &length);
-    if (link->phase != TB_FOREIGN_ASKING || generation == 0 || tb_reader_end(r) != TB_OK || number != link->port_job ||
-        !tb_meeting_party_is_whole(party, length))
+    if (link->phase != TB_FOREIGN_ASKING || generation == 0 || tb_reader_end(r) != TB_OK ||
+        !is_acceptance(link, number, party, length))
         return tb_error(TB_ERR_PROTOCOL, "the other job says nothing sensible");
     int rc = tb_foreign_link_keep(party, length, &link->their, &link->their_length);
     struct tb_foreign_job *pending = link->job, *job = pending;
     link->job = NULL;
     if (job == NULL || job->generation != generation)
-        job = rc == TB_OK ? job_make(jobs_of(link), number, generation) : NULL;
+        job = rc == TB_OK ? job_make(tb_foreign_jobs_of(link), number, generation) : NULL;
     if (rc == TB_OK)
-        rc = introduce(link, job);
+        rc = tb_introduction_begin(link, job);
     if (pending != NULL) {
         pending->pending--;
-        check_left(jobs_of(link), pending);
+        check_left(tb_foreign_jobs_of(link), pending);
     }
     return rc;
 }
@@ -397,7 +298,8 @@ static void take_lost(struct tb_foreign_link *link, struct tb_reader *r)
         return;
     snprintf(text, sizeof text, "it is of another job (%08x): %.*s", link->job->number,
              (int)(length < 400 ? length : 400), why);
-    tb_agent_orders_lost(jobs_of(link)->agents, (struct tb_proc){jobs_of(link)->book->job, index}, text);
+    tb_agent_orders_lost(tb_foreign_jobs_of(link)->agents, (struct tb_proc){tb_foreign_jobs_of(link)->book->job, index},
+                         text);
 }
 
 static int take_words(struct tb_foreign_link *link, struct tb_reader *r)
@@ -409,10 +311,10 @@ static int take_words(struct tb_foreign_link *link, struct tb_reader *r)
     if (word == TB_FOREIGN_ACCEPT)
         return take_acceptance(link, r);
     if (word == TB_FOREIGN_READY && link->phase == TB_FOREIGN_ANSWERED) {
-        met(link);
+        tb_introduction_end(link);
     } else if (word == TB_FOREIGN_LEFT && link->job != NULL) {
         link->job->they_left = true;
-        check_left(jobs_of(link), link->job);
+        check_left(tb_foreign_jobs_of(link), link->job);
     } else if (word == TB_FOREIGN_LOST) {
         take_lost(link, r);
     } else if (word == TB_FOREIGN_REFUSE) {
@@ -438,7 +340,8 @@ static void take_tell(struct tb_foreign_link *link, struct tb_reader *r)
     if (rc == TB_OK)
         return;
     snprintf(why, sizeof why, "%s", tb_error_story());
-    tb_foreign_link_answer(link, rc, why, NULL, 0);
+    if (link->port_job != 0) /* who accepts has done nothing wrong, and waits for another one */
+        tb_foreign_link_answer(link, rc, why, NULL, 0);
     if (rc != TB_ERR_CLOSED)
         tb_foreign_link_tell_word(link, TB_FOREIGN_REFUSE, why);
     link_lose(link, why, true);
@@ -480,16 +383,26 @@ void tb_foreign_jobs_leave(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t
         }
 }
 
+/* The next link at which nothing need wait any more for a rank; NULL: there is none. */
+static struct tb_foreign_link *asked_by(const struct tb_foreign_jobs *jobs, uint32_t rank)
+{
+    struct tb_foreign_link *link;
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
+        if (link->asked != 0 && link->asker == rank)
+            return link;
+    return NULL;
+}
+
 void tb_foreign_jobs_forget(struct tb_foreign_jobs *jobs, uint32_t rank)
 {
     struct tb_foreign_link *link;
     struct tb_foreign_job *job;
-    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
-        if (link->asked != 0 && link->asker == rank) {
-            link->asked = 0; /* nobody is there to be told */
-            if (link->phase <= TB_FOREIGN_ASKING)
-                link_lose(link, "who has connected has ended", true);
-        }
+    tb_acceptances_forget(&jobs->again, rank);
+    while ((link = asked_by(jobs, rank)) != NULL) { /* with one, others may go */
+        link->asked = 0;                            /* nobody is there to be told */
+        if (link->phase <= TB_FOREIGN_ASKING)
+            link_lose(link, "who has connected has ended", true);
+    }
     TB_LIST_EACH (job, &jobs->jobs, struct tb_foreign_job, node) {
         tb_foreign_job_leave(job, rank, 0);
         check_left(jobs, job);
@@ -527,7 +440,7 @@ void tb_foreign_jobs_lose(struct tb_foreign_jobs *jobs, uint32_t host)
     }
     TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
         if (link->untold != NULL)
-            note_told(link, host);
+            tb_introduction_told(link, host);
 }
 
 bool tb_foreign_jobs_part(struct tb_foreign_jobs *jobs)
@@ -558,6 +471,7 @@ void tb_foreign_jobs_init(struct tb_foreign_jobs *jobs, struct tb_loop *loop, st
                                             .dropped = events->dropped};
     tb_list_init(&jobs->jobs);
     tb_list_init(&jobs->links.all);
+    tb_acceptances_init(&jobs->again, loop, events->context, events->accept);
     tb_timer_init(&jobs->farewell, farewell_over);
 }
 
@@ -566,6 +480,7 @@ void tb_foreign_jobs_close(struct tb_foreign_jobs *jobs)
     struct tb_foreign_link *link;
     struct tb_foreign_job *job;
     tb_timer_clear(&jobs->farewell);
+    tb_acceptances_close(&jobs->again);
     TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
         tb_foreign_link_free(link, false);
     TB_LIST_EACH (job, &jobs->jobs, struct tb_foreign_job, node)

@@ -8,6 +8,7 @@
 #ifndef TB_LAUNCH_FOREIGN_JOBS_H
 #define TB_LAUNCH_FOREIGN_JOBS_H
 
+#include "launch/acceptances.h"
 #include "launch/foreign_link.h"
 
 /* What the ports are told, whose owner they have. */
@@ -18,8 +19,8 @@ struct tb_foreign_jobs_events {
     /* Somebody connects to it. An error: there is no such port any more. */
     int (*enter)(void *context, uint32_t port, struct tb_foreign_link *link);
     void (*dropped)(void *context, const struct tb_foreign_link *link); /* and is gone again */
-    /* A rank that has accepted one who is gone waits for the next, with what it had left. */
-    void (*accept)(void *context, uint32_t port, uint32_t rank, uint32_t question, const void *bytes, size_t length);
+    /* A rank that has accepted one who is gone waits for the next, with what it had left; from the loop. */
+    void (*accept)(void *context, uint32_t port, const struct tb_acceptance *acceptance);
 };
 
 struct tb_foreign_jobs {
@@ -29,10 +30,16 @@ struct tb_foreign_jobs {
     struct tb_foreign_jobs_events events;
     struct tb_foreign_links links;
     struct tb_list jobs;
+    struct tb_acceptances again;  /* those who have accepted in vain */
     uint32_t meeting, generation; /* numbers of the last ones */
     struct tb_timer farewell;     /* for those who do not leave when all of ours have ended */
     bool parted;
 };
+
+static inline struct tb_foreign_jobs *tb_foreign_jobs_of(const struct tb_foreign_link *link)
+{
+    return TB_CONTAINER(link->links, struct tb_foreign_jobs, links);
+}
 
 void tb_foreign_jobs_init(struct tb_foreign_jobs *jobs, struct tb_loop *loop, struct tb_host_agents *agents,
                           struct tb_address_book *book, const struct tb_foreign_jobs_events *events);
@@ -45,10 +52,11 @@ void tb_foreign_jobs_told(struct tb_foreign_jobs *jobs, uint32_t host, uint32_t 
 /* A rank connects to a port of another job; the answer comes. */
 void tb_foreign_jobs_connect(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t number,
                              const struct tb_meeting *meeting);
-/* A rank accepts whoever waits behind a link, with the party that it has left. An error: it cannot, which it is told,
- * and who waits still does. */
-int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link, uint32_t rank, uint32_t number,
-                           const void *party, size_t length);
+/* A rank accepts whoever waits behind a link. An error: it cannot, which it is told, and who waits still does. If that
+ * one is gone before it was told who accepts it, the rank waits for the next. If it is gone afterwards, the rank is
+ * told TB_AGAIN: the other job knows its context, so that it must ask anew with another one. */
+int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link,
+                           const struct tb_acceptance *acceptance);
 /* Nobody will accept it, with the present story. */
 void tb_foreign_jobs_refuse(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link);
 /* A rank has left another job, after that meeting. */

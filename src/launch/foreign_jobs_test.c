@@ -6,8 +6,9 @@
 
 #include "remote/virtual_loop_test.h"
 
-#define RANKS 3u
-#define PORT  "192.0.2.1:7"
+#define RANKS   3u
+#define PORT    "192.0.2.1:7"
+#define CONTEXT tb_context_make(tb_context_tag(0x11111111), 77, TB_PLANE_POINT) /* of who accepts */
 
 /* A job of one host, whose agent knows whatever it is told at once. */
 struct side {
@@ -25,6 +26,7 @@ struct side {
     uint8_t told[4096];
     size_t told_length; /* of the last TELL */
     uint32_t tells, teller;
+    bool deaf; /* the agent does not say that it knows of others */
 };
 
 static void make(struct side *s, uint32_t job)
@@ -131,6 +133,7 @@ static void hear(struct side *s)
     struct tb_control_frame frame;
     size_t length;
     const void *bytes;
+    virtual_loop_turn(&s->loop); /* who has accepted in vain waits for another one */
     while ((bytes = tb_control_stream_take(&s->agents.all[0].control, 1u << 20, &length)), length > 0) {
         assert_int_equal(tb_control_stream_feed(&s->heard, bytes, length), TB_OK);
         while (tb_control_stream_next(&s->heard, &frame) == TB_OK) {
@@ -138,19 +141,22 @@ static void hear(struct side *s)
                 take_border(s, &frame.fields);
             else if (frame.kind == TB_CONTROL_ANSWER)
                 take_answer(s, &frame.fields);
-            else if (frame.kind == TB_CONTROL_WORLD) /* count, then the first index */
+            else if (frame.kind == TB_CONTROL_WORLD && !s->deaf) /* count, then the first index */
                 tb_foreign_jobs_told(&s->meetings.foreign, 0, (tb_get_u32(&frame.fields), tb_get_u32(&frame.fields)));
             s->lost += frame.kind == TB_CONTROL_LOST;
         }
     }
 }
 
+static uint64_t patience; /* of the next wish */
+
 static void want(struct side *s, uint32_t rank, enum tb_meeting_wish wish, const char *name, uint64_t context,
                  uint32_t first, uint32_t count)
 {
     char party[sizeof(struct tb_meeting_party) + RANKS * sizeof(uint32_t)] = {0};
     struct tb_meeting_party *p = (struct tb_meeting_party *)party;
-    struct tb_meeting meeting = {.wish = wish, .name = name, .name_length = strlen(name), .bytes = party};
+    struct tb_meeting meeting = {
+        .wish = wish, .name = name, .name_length = strlen(name), .patience = patience, .bytes = party};
     struct tb_writer w, f;
     struct tb_reader r;
     p->context = context;
@@ -193,6 +199,17 @@ static void carry(struct side *from, struct side *to, bool came_to)
     hear(to);
 }
 
+/* Bytes that the other launcher is to have said. */
+static void tell(struct side *s, uint32_t link, const char *bytes, size_t length)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_bytes(&w, bytes, length);
+    say(s, TB_BORDER_TELL, link, w.bytes, w.length);
+    tb_writer_close(&w);
+    hear(s);
+}
+
 static void open_port(struct side *a)
 {
     want(a, 0, TB_MEETING_OPEN, "", 0, 0, 0);
@@ -200,26 +217,49 @@ static void open_port(struct side *a)
     a->answers = 0;
 }
 
-/* Until the one who connects has said who it is. */
-static void connect_to(struct side *b, struct side *a, uint32_t first, uint32_t count)
+/* Somebody comes to the first port. */
+static void somebody_comes(struct side *a, uint32_t link)
 {
-    uint32_t port = 0;
     struct tb_writer w;
-    want(b, first, TB_MEETING_CONNECT, a->name, 0, first, count);
-    assert_int_equal(b->answers, 0);
     tb_writer_open(&w);
-    tb_put_u32(&w, port);
-    say(a, TB_BORDER_CAME, b->dialed | TB_BORDER_CAME_HERE, w.bytes, w.length);
+    tb_put_u32(&w, 0);
+    say(a, TB_BORDER_CAME, link | TB_BORDER_CAME_HERE, w.bytes, w.length);
     tb_writer_close(&w);
+}
+
+/* The one who connects says who it is. */
+static void come(struct side *b, struct side *a)
+{
+    somebody_comes(a, b->dialed);
     say(b, TB_BORDER_UP, b->dialed, NULL, 0);
     hear(b);
     carry(b, a, true);
 }
 
+static void connect_to(struct side *b, struct side *a, uint32_t first, uint32_t count)
+{
+    want(b, first, TB_MEETING_CONNECT, a->name, 0, first, count);
+    assert_int_equal(b->answers, 0);
+    come(b, a);
+}
+
+/* One connects while the other waits for somebody already. */
+static void meet_accepted(struct side *a, struct side *b, uint32_t first, uint32_t count)
+{
+    a->answers = b->answers = a->tells = b->tells = 0;
+    connect_to(b, a, first, count);
+    carry(a, b, false);
+    carry(b, a, true);
+    assert_true(a->answers == 1 && b->answers == 1);
+    assert_int_equal(a->error, TB_OK);
+    assert_int_equal(b->error, TB_OK);
+    a->answers = b->answers = 0;
+}
+
 static void meet(struct side *a, struct side *b, uint32_t first, uint32_t count)
 {
     connect_to(b, a, first, count);
-    want(a, 0, TB_MEETING_ACCEPT, a->name, 77, 0, RANKS);
+    want(a, 0, TB_MEETING_ACCEPT, a->name, CONTEXT, 0, RANKS);
     assert_int_equal(a->answers, 0);
     carry(a, b, false);
     assert_int_equal(b->answers, 1);
@@ -242,7 +282,7 @@ static void each_gets_indices_for_the_other(void **state)
     assert_int_equal(a.answer->size, 2);
     assert_int_equal(a.answer->procs[0], RANKS);
     assert_int_equal(a.answer->procs[1], RANKS + 1);
-    assert_int_equal(b.answer->context, 77);
+    assert_true(b.answer->context == CONTEXT);
     assert_int_equal(b.answer->size, RANKS);
     assert_int_equal(b.answer->procs[2], RANKS + 2);
     assert_true(a.names > 0 && b.names > 0);
@@ -337,11 +377,14 @@ static void who_accepts_survives_those_who_come(void **state)
     make(&a, 0x11111111);
     make(&b, 0x77777777);
     open_port(&a);
-    want(&a, 0, TB_MEETING_ACCEPT, a.name, 77, 0, RANKS);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
     connect_to(&b, &a, 0, 1);
     say_text(&a, TB_BORDER_ENDED, 1 | TB_BORDER_CAME_HERE, "gone", NULL); /* before it was ready */
     hear(&a);
-    assert_int_equal(a.answers, 0);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, TB_AGAIN); /* it was told of the context: the rank takes another one */
+    a.answers = 0;
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
     say_text(&b, TB_BORDER_ENDED, 1, "gone", NULL);
     hear(&b);
     assert_int_equal(b.error, TB_ERR_CLOSED);
@@ -387,11 +430,161 @@ static void jobs_that_are_not_alike_do_not_meet(void **state)
     make(&a, 0x11111111);
     make(&b, 0x11111112); /* contexts could be the same */
     open_port(&a);
-    connect_to(&b, &a, 0, 1);
+    want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1);
+    assert_int_equal(b.error, TB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(b.text, "too near"));
+    b.answers = 0;
+    b.book.job = 0x77777777; /* one that does not look, is refused by the other */
+    want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1);
+    b.book.job = 0x11111112;
+    come(&b, &a);
     carry(&a, &b, false);
     assert_int_equal(b.error, TB_ERR_CLOSED);
     assert_non_null(strstr(b.text, "too near"));
     assert_true(tb_list_empty(&a.meetings.foreign.links.all));
+    unmake(&a);
+    unmake(&b);
+}
+
+/* What the other launcher says is no fault of who accepts. */
+static void who_accepts_waits_for_the_next(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    connect_to(&b, &a, 0, 1);
+    tell(&a, 1 | TB_BORDER_CAME_HERE, "\2\0\0\0\0", 5); /* refused, after it was accepted */
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, TB_AGAIN);
+    a.answers = 0;
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    a.tells = 0;
+    somebody_comes(&a, 100);
+    tell(&a, 100 | TB_BORDER_CAME_HERE, "\7", 1); /* nonsense, before it was */
+    assert_int_equal(a.answers, 0);
+    meet_accepted(&a, &b, 1, 1);
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Its patience holds for all who come, and beyond each of them. */
+static void who_accepts_is_not_kept_longer_than_it_wants(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    patience = 5000000000u;
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    patience = 0;
+    a.deaf = true; /* its agent is slow: nobody is told of it */
+    connect_to(&b, &a, 0, 1);
+    virtual_loop_pass(&a.loop, 1000000000u);
+    say_text(&a, TB_BORDER_ENDED, 1 | TB_BORDER_CAME_HERE, "gone", NULL);
+    hear(&a);
+    assert_int_equal(a.answers, 0);
+    virtual_loop_pass(&a.loop, 3999999999u);
+    hear(&a);
+    assert_int_equal(a.answers, 0);
+    virtual_loop_pass(&a.loop, 2);
+    hear(&a);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, TB_ERR_TIMEOUT);
+    a.answers = 0;
+    patience = 5000000000u;
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    patience = 0;
+    b.answers = b.tells = 0;
+    connect_to(&b, &a, 1, 1);
+    virtual_loop_pass(&a.loop, 4999999999u);
+    hear(&a);
+    assert_int_equal(a.answers, 0);
+    virtual_loop_pass(&a.loop, 2); /* one is there who does not go on */
+    hear(&a);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, TB_ERR_TIMEOUT);
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Of those who wait at the port, the next goes while who has accepted the one before is given to it. */
+static void guests_that_go_with_others(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 0, 1); /* link 1 */
+    connect_to(&b, &a, 1, 1);
+    a.deaf = true;
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS); /* link 2, whose introduction does not end */
+    for (uint32_t i = 0; i < 3; i++) {                         /* and who say of themselves what makes no sense */
+        connect_to(&b, &a, 2, 1);
+        struct tb_foreign_link *last = TB_CONTAINER(a.meetings.foreign.links.all.prev, struct tb_foreign_link, node);
+        ((struct tb_meeting_party *)last->their)->procs[0] = TB_JOB_RANKS_LIMIT;
+    }
+    say_text(&a, TB_BORDER_ENDED, 1 | TB_BORDER_CAME_HERE, "gone", NULL); /* and the second goes with it */
+    a.deaf = false;
+    hear(&a);
+    assert_true(tb_list_empty(&a.meetings.foreign.links.all) && tb_list_empty(&a.meetings.foreign.jobs));
+    assert_int_equal(a.answers, 0); /* it still accepts */
+    unmake(&a);
+    unmake(&b);
+}
+
+/* A rank ends that connects to a job once more, which all others have left: all links to that go. */
+static void links_that_go_with_a_rank(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 0, 1);
+    uint32_t first = b.answer->meeting;
+    want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1); /* again, and waits */
+    say(&b, TB_BORDER_UP, b.dialed, NULL, 0);
+    hear(&b);
+    b.tells = 0;
+    meet(&a, &b, 1, 1);
+    leave(&b, 0, a.book.job, first);
+    leave(&b, 1, a.book.job, b.answer->meeting);
+    tell(&b, 1, "\4", 1); /* the other side has left */
+    assert_false(tb_list_empty(&b.meetings.foreign.jobs));
+    tb_meetings_forget(&b.meetings, 0);
+    hear(&b);
+    assert_true(tb_list_empty(&b.meetings.foreign.links.all) && tb_list_empty(&b.meetings.foreign.jobs));
+    unmake(&a);
+    unmake(&b);
+}
+
+/* The context of who accepts must be one that its job can have made up, and nobody here. */
+static void contexts_that_are_not_theirs(void **state)
+{
+    const uint64_t bad[] = {0,
+                            77,
+                            tb_context_make(0, TB_CONTEXT_WORLD, TB_PLANE_POINT),
+                            tb_context_make(tb_context_tag(0x77777777), 5, TB_PLANE_POINT),
+                            tb_context_make(tb_context_tag(0x11111111) - 1, 5, TB_PLANE_POINT),
+                            tb_context_make(tb_context_tag(0x11111111) + TB_JOB_RANKS_LIMIT, 5, TB_PLANE_POINT),
+                            tb_context_plane(CONTEXT, TB_PLANE_COLLECTIVE)};
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        a.answers = b.answers = a.tells = b.tells = 0;
+        connect_to(&b, &a, 0, 1);
+        want(&a, 0, TB_MEETING_ACCEPT, a.name, bad[i], 0, RANKS);
+        carry(&a, &b, false);
+        assert_int_equal(b.answers, 1);
+        assert_int_equal(b.error, TB_ERR_PROTOCOL);
+        carry(&b, &a, true); /* it has refused */
+        assert_int_equal(a.error, TB_AGAIN);
+    }
+    a.answers = b.answers = a.tells = b.tells = 0;
+    meet(&a, &b, 0, 1);
     unmake(&a);
     unmake(&b);
 }
@@ -404,11 +597,8 @@ static int take_changed(void *context, const uint8_t *bytes, size_t length, size
     struct tb_writer w;
     make(&a, 0x11111111);
     open_port(&a);
-    want(&a, 0, TB_MEETING_ACCEPT, a.name, 77, 0, RANKS);
-    tb_writer_open(&w);
-    tb_put_u32(&w, 0);
-    say(&a, TB_BORDER_CAME, TB_BORDER_CAME_HERE, w.bytes, w.length);
-    tb_writer_close(&w);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    somebody_comes(&a, 0);
     for (size_t at = 0; at + 2 <= length;) { /* what is said, one word after the other */
         size_t now = (size_t)bytes[at] << 8 | bytes[at + 1];
         now = now > length - at - 2 ? length - at - 2 : now;
@@ -467,6 +657,11 @@ int main(void)
         cmocka_unit_test(who_accepts_survives_those_who_come),
         cmocka_unit_test(those_who_wait_are_told),
         cmocka_unit_test(jobs_that_are_not_alike_do_not_meet),
+        cmocka_unit_test(who_accepts_waits_for_the_next),
+        cmocka_unit_test(who_accepts_is_not_kept_longer_than_it_wants),
+        cmocka_unit_test(guests_that_go_with_others),
+        cmocka_unit_test(links_that_go_with_a_rank),
+        cmocka_unit_test(contexts_that_are_not_theirs),
         cmocka_unit_test(changed_words_of_another_launcher),
     };
     return tb_param_load() == TB_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;

@@ -50,7 +50,8 @@ struct tb_foreign_link {
     enum tb_foreign_phase phase;
     uint32_t host, number; /* of the link at the border there */
     uint32_t port;         /* accepting: where it has come to */
-    uint32_t asker, asked; /* the rank that waits for an answer, and to which question */
+    uint32_t asker, asked; /* the rank that waits for an answer, and to which question; */
+    uint64_t until;        /* accepting: until when, or TB_NEVER */
     struct tb_timer timer;
     uint32_t port_job;  /* connecting: the job of the port; else 0 */
     uint32_t their_job; /* accepting: as they say */

@@ -21,6 +21,7 @@ struct guest {
     struct tb_meetings *meetings;
     struct tb_timer timer;
     uint32_t rank, number;
+    uint64_t until;               /* TB_NEVER: as long as it takes */
     struct tb_foreign_link *link; /* of another job; NULL: of this one */
     bool accepts;
     size_t length;
@@ -187,20 +188,25 @@ static struct guest *guest_new(struct tb_meetings *m, struct port *port, const v
     return guest;
 }
 
+static uint64_t end_of(const struct tb_meetings *m, uint64_t patience)
+{
+    uint64_t now = tb_loop_now(m->loop);
+    return patience > 0 && patience < TB_NEVER - now ? now + patience : TB_NEVER;
+}
+
 /* Two meet, of whom the one that has waited may be of another job. */
-static void meet(struct tb_meetings *m, struct guest *other, uint32_t rank, uint32_t number,
-                 const struct tb_meeting *meeting)
+static void meet(struct tb_meetings *m, struct guest *other, const struct tb_acceptance *who)
 {
     struct tb_foreign_link *link = other->link;
     if (link == NULL) {
-        answer(m, rank, number, other->bytes, other->length);
-        answer(m, other->rank, other->number, meeting->bytes, meeting->length);
+        answer(m, who->rank, who->question, other->bytes, other->length);
+        answer(m, other->rank, other->number, who->party, who->length);
         guest_free(other);
         return;
     }
     struct tb_list *before = other->node.prev;
     tb_list_remove(&other->node); /* if it cannot be now, it is the first again */
-    if (tb_foreign_jobs_accept(&m->foreign, link, rank, number, meeting->bytes, meeting->length) == TB_OK)
+    if (tb_foreign_jobs_accept(&m->foreign, link, who) == TB_OK)
         guest_free(other);
     else
         tb_list_append(before->next, &other->node);
@@ -213,7 +219,8 @@ static void enter(struct tb_meetings *m, struct port *port, uint32_t rank, uint3
     bool accepts = meeting->wish == TB_MEETING_ACCEPT;
     struct guest *other = tb_list_empty(&port->guests) ? NULL : TB_CONTAINER(port->guests.next, struct guest, node);
     if (other != NULL && other->accepts != accepts) {
-        meet(m, other, rank, number, meeting);
+        meet(m, other,
+             &(struct tb_acceptance){rank, number, end_of(m, meeting->patience), meeting->bytes, meeting->length});
         return;
     }
     struct guest *guest = guest_new(m, port, meeting->bytes, meeting->length);
@@ -224,6 +231,7 @@ static void enter(struct tb_meetings *m, struct port *port, uint32_t rank, uint3
     guest->rank = rank;
     guest->number = number;
     guest->accepts = accepts;
+    guest->until = end_of(m, meeting->patience);
     if (meeting->patience > 0)
         tb_timer_set(m->loop, &guest->timer, meeting->patience);
 }
@@ -241,9 +249,9 @@ static int foreign_enters(void *context, uint32_t number, struct tb_foreign_link
     guest->link = link;
     if (other == NULL || !other->accepts)
         return TB_OK;
-    const struct tb_meeting meeting = {.bytes = other->bytes, .length = other->length};
+    const struct tb_acceptance who = {other->rank, other->number, other->until, other->bytes, other->length};
     tb_list_remove(&other->node);
-    meet(m, guest, other->rank, other->number, &meeting);
+    meet(m, guest, &who);
     guest_free(other);
     return TB_OK;
 }
@@ -264,16 +272,18 @@ static void foreign_dropped(void *context, const struct tb_foreign_link *link)
         port_drop(port, link);
 }
 
-static void accept_again(void *context, uint32_t number, uint32_t rank, uint32_t question, const void *bytes,
-                         size_t length)
+static void accept_again(void *context, uint32_t number, const struct tb_acceptance *who)
 {
     struct tb_meetings *m = context;
     struct port *port = find_number(m, number);
-    const struct tb_meeting meeting = {.wish = TB_MEETING_ACCEPT, .bytes = bytes, .length = length};
+    uint64_t now = tb_loop_now(m->loop);
+    struct tb_meeting meeting = {.wish = TB_MEETING_ACCEPT, .bytes = who->party, .length = who->length};
+    if (who->until != TB_NEVER)
+        meeting.patience = who->until > now ? who->until - now : 1; /* 0 would be for ever */
     if (port != NULL)
-        enter(m, port, rank, question, &meeting);
+        enter(m, port, who->rank, who->question, &meeting);
     else
-        refuse(m, rank, question, tb_error(TB_ERR_CLOSED, "the port was closed"));
+        refuse(m, who->rank, who->question, tb_error(TB_ERR_CLOSED, "the port was closed"));
 }
 
 static void leave(struct tb_meetings *m, uint32_t rank, const struct tb_meeting *meeting)

@@ -53,6 +53,8 @@ static int party_new(struct tb_comm *comm, struct tb_party *party, struct tb_com
         if (!tb_address_book_knows(&tb_self.job.book, party->procs[i]))
             error = tb_error(TB_ERR_PROTOCOL, "the other group names process %u, which the job does not have",
                              party->procs[i]);
+    if (error == TB_OK && tb_channel_exists(tb_self.engine, party->context)) /* they must not harm us */
+        error = tb_error(TB_ERR_PROTOCOL, "the other group names a context that is in use");
     if (error == TB_OK)
         tb_foreign_met(party->procs[0], party->meeting);
     if (error == TB_OK)
@@ -109,7 +111,7 @@ int tb_party_meet(const char *call, struct tb_comm *comm, uint32_t root, struct 
     party->procs = NULL;
     if (error == TB_OK && class == MPI_SUCCESS)
         tb_comm_enter(made, party->context);
-    else
+    else if (!party->told)
         tb_context_put_back(party->context);
     if (class != MPI_SUCCESS)
         return tb_raise(comm, class, call, "%s", party->text);

@@ -79,29 +79,48 @@ static uint64_t patience_of(const struct tb_info *info, bool forever)
     return forever ? 0 : tb_param.link_patience;
 }
 
-/* The root's part: who the others are, and the context, which is of those who accept. */
-static void meet(const char *call, enum tb_meeting_wish wish, const char *name, uint64_t patience,
-                 const struct tb_comm *comm, struct tb_party *party)
+/* Asks once; of who accepts with a context, which is put back unless the others may have it. */
+static int ask(const char *call, struct tb_meeting *meeting, const struct tb_comm *comm, struct tb_party *party)
 {
-    struct tb_meeting meeting = {.wish = wish, .name = name, .name_length = strnlen(name, MPI_MAX_PORT_NAME)};
     struct tb_job_answer answer = {0};
-    bool accepts = wish == TB_MEETING_ACCEPT;
+    bool accepts = meeting->wish == TB_MEETING_ACCEPT;
     uint64_t context = accepts ? tb_context_take() : 0;
-    if (accepts && context == 0) {
-        tb_party_fail(party, MPI_ERR_OTHER);
-        return;
-    }
-    void *packed = tb_party_pack(context, comm, &meeting.length);
-    meeting.patience = patience;
-    meeting.bytes = packed;
-    int error = packed != NULL ? tb_wish_ask(call, NULL, &meeting, &answer) : TB_ERR_MEMORY;
+    if (accepts && context == 0)
+        return TB_ERR_LIMIT;
+    void *packed = tb_party_pack(context, comm, &meeting->length);
+    meeting->bytes = packed;
+    int error = packed != NULL ? tb_wish_ask(call, NULL, meeting, &answer) : TB_ERR_MEMORY;
+    bool told = error == TB_OK || error == TB_AGAIN;
     if (error == TB_OK)
         error = tb_party_unpack(answer.bytes, answer.length, party);
     free(packed);
     free(answer.bytes);
-    if (accepts)
+    if (accepts && !told)
+        tb_context_put_back(context);
+    if (accepts) {
         party->context = context;
-    if (error < 0)
+        party->told = true;
+    }
+    return error;
+}
+
+/* The root's part: who the others are, and the context, which is of those who accept. These wait for another one when
+ * the first has gone after it had heard of them. */
+static void meet(const char *call, enum tb_meeting_wish wish, const char *name, uint64_t patience,
+                 const struct tb_comm *comm, struct tb_party *party)
+{
+    struct tb_meeting meeting = {.wish = wish, .name = name, .name_length = strnlen(name, MPI_MAX_PORT_NAME)};
+    uint64_t begun = tb_clock_now(&tb_clock_real), passed = 0;
+    int error;
+    do {
+        meeting.patience = patience > 0 ? patience - passed : 0;
+        error = ask(call, &meeting, comm, party);
+        passed = tb_clock_now(&tb_clock_real) - begun;
+    } while (error == TB_AGAIN && (patience == 0 || passed < patience));
+    if (error == TB_AGAIN)
+        error = tb_error(TB_ERR_TIMEOUT, "nobody has come to the port in time who has stayed; the info key timeout, in "
+                                         "seconds, says how long to wait");
+    if (error != TB_OK)
         tb_party_fail(party, class_of(error));
 }
 

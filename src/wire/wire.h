@@ -259,6 +259,19 @@ static inline uint64_t tb_context_plane(uint64_t context, enum tb_plane plane)
     return (context & ~(uint64_t)7) | (uint64_t)plane;
 }
 
+/* Whether it can be that of a communicator with processes of several jobs: nobody else has it, not even another job. */
+static inline bool tb_context_is_tagged(uint64_t context)
+{
+    return (uint32_t)(context >> 32) >= TB_CONTEXT_TAG_LEAST;
+}
+
+/* Whether a process of that job can have made it up for such a one, which is to be made. */
+static inline bool tb_context_is_of(uint64_t context, uint32_t job)
+{
+    return tb_context_is_tagged(context) && tb_context_leader(context, job) < 1u << 20 &&
+           context == tb_context_plane(context, TB_PLANE_POINT);
+}
+
 /* Whether messages of collectives are matched in it. */
 static inline bool tb_context_is_collective(uint64_t context)
 {

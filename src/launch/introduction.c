@@ -1,0 +1,127 @@
+#include "launch/introduction.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All of a party of ours, a struct tb_meeting_party that may stand anywhere in a frame, are processes of this job. */
+int tb_introduction_check_own(const struct tb_foreign_jobs *jobs, const void *party)
+{
+    struct tb_meeting_party head;
+    memcpy(&head, party, sizeof head);
+    for (uint32_t i = 0; i < head.size; i++) {
+        uint32_t proc;
+        memcpy(&proc, (const char *)party + sizeof head + i * sizeof proc, sizeof proc);
+        if (!tb_address_book_knows(jobs->book, proc) || tb_worlds_is_foreign(jobs->book, proc))
+            return tb_error(
+                TB_ERR_UNSUPPORTED,
+                "process %u of the communicator is of another job: only processes of one job can meet those "
+                "of another one",
+                proc);
+    }
+    return TB_OK;
+}
+
+static void names_tell(struct tb_foreign_jobs *jobs, const struct tb_foreign_job *job)
+{
+    struct tb_foreign_link *link;
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node) {
+        struct tb_writer *w =
+            link->job == job ? tb_foreign_border_begin(&jobs->links, link->host, TB_BORDER_NAMES, link->number) : NULL;
+        if (w == NULL)
+            continue;
+        tb_foreign_job_put_names(job, w);
+        tb_foreign_border_end(&jobs->links, link->host);
+    }
+}
+
+static void all_told(struct tb_foreign_link *link);
+
+static void agents_tell(struct tb_foreign_link *link, const struct tb_rank_range *ranges, uint32_t count)
+{
+    struct tb_foreign_jobs *jobs = tb_foreign_jobs_of(link);
+    link->first = ranges[0].first_rank;
+    for (uint32_t i = 0; i < jobs->agents->count; i++) {
+        struct tb_host_agent *agent = &jobs->agents->all[i];
+        if (!tb_host_agent_is_ready(agent))
+            continue;
+        tb_worlds_put(tb_control_stream_begin(&agent->control, TB_CONTROL_WORLD), ranges, count);
+        tb_control_stream_end(&agent->control);
+        link->untold[i] = true;
+        link->untold_count++;
+    }
+}
+
+/* Who the others are is known: they get indices, and all agents are told. */
+int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *job)
+{
+    struct tb_foreign_jobs *jobs = tb_foreign_jobs_of(link);
+    const struct tb_meeting_party *mine = link->mine;
+    struct tb_meeting_party *their = link->their;
+    struct tb_rank_range *ranges = NULL;
+    uint32_t count = 0;
+    int rc = TB_OK;
+    link->untold = calloc(jobs->agents->count + 1u, sizeof *link->untold);
+    if (job == NULL || link->untold == NULL)
+        rc = tb_error(TB_ERR_MEMORY, "mpiexec has no memory for another job");
+    if (rc == TB_OK)
+        rc = tb_foreign_job_place(job, their->procs, their->size, tb_worlds_processes(jobs->book), link->host, &ranges,
+                                  &count);
+    if (rc == TB_OK)
+        rc = tb_foreign_job_meet(job, mine->procs, mine->size, ++jobs->meeting);
+    if (rc == TB_OK && count > 0)
+        rc = tb_worlds_add(jobs->book, ranges, count);
+    if (rc == TB_OK)
+        rc = tb_foreign_job_add(job, ranges, count);
+    if (rc == TB_OK) {
+        link->job = job;
+        link->phase = TB_FOREIGN_TELLING;
+        their->meeting = jobs->meeting;
+        if (count > 0)
+            agents_tell(link, ranges, count);
+    } else if (job != NULL && job->range_count == 0) {
+        tb_foreign_job_free(job);
+    }
+    free(ranges);
+    if (rc == TB_OK && link->untold_count == 0)
+        all_told(link);
+    return rc;
+}
+
+/* The party of the others, as our ranks know them. */
+void tb_introduction_end(struct tb_foreign_link *link)
+{
+    struct tb_meeting_party *their = link->their;
+    for (uint32_t i = 0; i < their->size; i++)
+        tb_foreign_job_find(link->job, their->procs[i], &their->procs[i]);
+    tb_timer_clear(&link->timer);
+    link->phase = TB_FOREIGN_MET;
+    tb_foreign_link_answer(link, TB_OK, "", their, link->their_length);
+}
+
+static void all_told(struct tb_foreign_link *link)
+{
+    struct tb_writer w;
+    names_tell(tb_foreign_jobs_of(link), link->job);
+    if (link->port_job != 0) {
+        tb_foreign_link_tell_word(link, TB_FOREIGN_READY, NULL);
+        tb_introduction_end(link);
+        return;
+    }
+    link->phase = TB_FOREIGN_ANSWERED;
+    tb_writer_open(&w);
+    tb_put_u8(&w, TB_FOREIGN_ACCEPT);
+    tb_put_u32(&w, tb_foreign_jobs_of(link)->book->job);
+    tb_put_u64(&w, link->job->generation);
+    tb_put_bytes(&w, link->mine, link->mine_length);
+    tb_foreign_link_tell(link, &w);
+    tb_writer_close(&w);
+}
+
+void tb_introduction_told(struct tb_foreign_link *link, uint32_t host)
+{
+    if (link->phase != TB_FOREIGN_TELLING || !link->untold[host])
+        return;
+    link->untold[host] = false;
+    if (--link->untold_count == 0)
+        all_told(link);
+}

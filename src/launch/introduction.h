@@ -1,0 +1,17 @@
+/* An introduction: those who meet learn who the others are. The processes of the other job get indices of this one, all
+ * our agents note them, and the border learns who may speak with whom; then the two sides tell each other that it is so
+ * (foreign_jobs.c). Of a link, which has both parties; the launcher's one thread. */
+#ifndef TB_LAUNCH_INTRODUCTION_H
+#define TB_LAUNCH_INTRODUCTION_H
+
+#include "launch/foreign_jobs.h"
+
+/* All of a party of ours, a struct tb_meeting_party that may stand anywhere in a frame, are processes of this job. */
+int tb_introduction_check_own(const struct tb_foreign_jobs *jobs, const void *party);
+/* Who the others are is known; `job` is theirs, or NULL: no memory. When all agents know, who accepts tells the other
+ * launcher, and who has connected is at the end. An error: nothing came of it, and a job without processes is freed. */
+int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *job);
+void tb_introduction_told(struct tb_foreign_link *link, uint32_t host); /* its agent knows, or is gone */
+void tb_introduction_end(struct tb_foreign_link *link); /* the other side knows, too: the rank is told */
+
+#endif
