@@ -103,12 +103,13 @@ void tb_border_link_pass(struct tb_border_link *link, enum tb_stream stream, cha
 
 /* ---- in ---------------------------------------------------------------------------------------------------------- */
 
-/* One-sided accesses, messages, and what they need; nothing of multicast, and nothing between agents. */
+/* One-sided accesses, messages, and what they need; nothing of multicast, nothing between agents, and nothing in a
+ * communicator that is of one job in any case. */
 static bool may_pass(const struct tb_message *message, size_t payload)
 {
-    return message->kind != TB_KIND_HOST && message->kind < TB_KIND_MULTICAST &&
-           (message->flags & TB_MESSAGE_ROUTED) != 0 && (message->flags & TB_MESSAGE_REMOTE) == 0 &&
-           tb_message_check(message, payload) == TB_OK;
+    return (message->context == 0 || tb_context_is_tagged(message->context)) && message->kind != TB_KIND_HOST &&
+           message->kind < TB_KIND_MULTICAST && (message->flags & TB_MESSAGE_ROUTED) != 0 &&
+           (message->flags & TB_MESSAGE_REMOTE) == 0 && tb_message_check(message, payload) == TB_OK;
 }
 
 static int take_frame(struct tb_border_link *link, struct tb_reader *r)

@@ -8,9 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OURS   0x11111111u
-#define THEIRS 0x77777777u
-#define TURNS  16
+#define OURS    0x11111111u
+#define THEIRS  0x77777777u
+#define TURNS   16
+#define CONTEXT tb_context_make(tb_context_tag(OURS), 9, TB_PLANE_POINT)
 
 static const struct tb_key key = {{7}};
 
@@ -131,15 +132,20 @@ static void unmake(struct world *w)
 }
 
 /* From process `source` to one that the sender knows as `destination`. */
-static void pass(struct end *end, uint32_t source, uint32_t destination)
+static void pass_in(struct end *end, uint32_t source, uint32_t destination, uint64_t context)
 {
     char bytes[sizeof(struct tb_envelope) + 3] = {0};
     const uint32_t job = end->member.self.job;
     const struct tb_envelope envelope = {
         .routing = {.source = {job, source}, .destination = {job, destination}, .sequence = 5, .acknowledge = 4},
-        .message = {.context = 9, .length = 3, .kind = TB_KIND_EAGER, .flags = TB_MESSAGE_ROUTED}};
+        .message = {.context = context, .length = 3, .kind = TB_KIND_EAGER, .flags = TB_MESSAGE_ROUTED}};
     tb_wire_put_envelope(bytes, &envelope);
     tb_border_link_pass(end->link, TB_STREAM_SHORT, bytes, sizeof bytes);
+}
+
+static void pass(struct end *end, uint32_t source, uint32_t destination)
+{
+    pass_in(end, source, destination, CONTEXT);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -180,6 +186,24 @@ static void only_those_who_have_met_are_heard(void **state)
     assert_null(w.a.link);
     assert_non_null(strstr(w.a.why, "have not met"));
     unmake(&w);
+}
+
+/* Nobody else has contexts whose leader is an index: those of all processes of a job. */
+static void nothing_passes_in_communicators_of_one_job(void **state)
+{
+    const uint64_t bad[] = {tb_context_make(0, TB_CONTEXT_WORLD, TB_PLANE_POINT),
+                            tb_context_make(0, TB_CONTEXT_WORLD, TB_PLANE_CONTROL),
+                            tb_context_make(1, TB_CONTEXT_SELF, TB_PLANE_POINT),
+                            tb_context_make(TB_CONTEXT_TAG_LEAST - 1, 1, TB_PLANE_COLLECTIVE)};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct world w;
+        make(&w, false);
+        pass_in(&w.b, 2, 21, bad[i]);
+        turn(&w);
+        assert_int_equal(w.a.frames, 0);
+        assert_null(w.a.link);
+        unmake(&w);
+    }
 }
 
 static void its_end_is_told(void **state)
@@ -229,7 +253,8 @@ static void put_frame(struct tb_control_stream *s, enum tb_kind kind, uint64_t l
     char bytes[sizeof(struct tb_envelope) + 40] = {0};
     const struct tb_envelope envelope = {
         .routing = {.source = {THEIRS, 2}, .destination = {OURS, 1}, .sequence = 1},
-        .message = {.context = 9, .match = 3, .length = length, .kind = (uint8_t)kind, .flags = TB_MESSAGE_ROUTED}};
+        .message = {
+            .context = CONTEXT, .match = 3, .length = length, .kind = (uint8_t)kind, .flags = TB_MESSAGE_ROUTED}};
     tb_wire_put_envelope(bytes, &envelope);
     struct tb_writer *w = tb_control_stream_begin(s, TB_CONTROL_BORDER);
     tb_put_u8(w, TB_BORDER_FRAME);
@@ -263,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_pass_under_the_names_of_each_job),
         cmocka_unit_test(only_those_who_have_met_are_heard),
+        cmocka_unit_test(nothing_passes_in_communicators_of_one_job),
         cmocka_unit_test(its_end_is_told),
         cmocka_unit_test(changed_bytes_of_another_job),
     };

@@ -1,4 +1,5 @@
 #include "engine/engine_state.h"
+#include "engine/stranger.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,7 @@ static void context_know(struct tb_context *context, struct tb_channel *channel)
     if (context->announcer != NULL)
         context->announcer->unknown--;
     context->announcer = NULL;
+    tb_strangers_leave(context);
 }
 
 /* It has its contexts, and they refer to it from now on. */
@@ -539,7 +541,7 @@ void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *pro
     /* Of a process that is lost many hear at the same time. */
     bool spreads = members > TOLD_LIMIT || error == TB_ERR_PEER || error == TB_ERR_CLOSED;
     const struct tb_failure f = {tb_failure_name(binding), channel->rank, tb_channel_places(channel, program, binding),
-                                 spreads};
+                                 spreads, 0};
     char story[STORY_BYTES];
     snprintf(story, sizeof story, "%s", tb_error_story());
     if (tb_failure_keep(channel->collective, &f))
@@ -575,7 +577,7 @@ struct tb_channel *tb_channel_hear(struct tb_peer *p, const struct tb_message *m
 {
     struct tb_engine *e = p->engine;
     uint32_t places = m->length < TB_PROGRAM_PLACES_LIMIT ? (uint32_t)m->length : TB_PROGRAM_PLACES_LIMIT;
-    *f = (struct tb_failure){m->match, m->source_rank, places, m->offset != 0};
+    *f = (struct tb_failure){m->match, m->source_rank, places, m->offset != 0, p->stranger ? p->proc.index : 0};
     if (m->context != tb_context_plane(m->context, TB_PLANE_COLLECTIVE) &&
         m->context != tb_context_plane(m->context, TB_PLANE_LOCAL_COLLECTIVE)) {
         tb_peer_break(p,

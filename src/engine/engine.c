@@ -1,5 +1,6 @@
 /* The engine as a whole: opening and closing, the transports below it and what they call up. */
 #include "engine/engine_state.h"
+#include "engine/stranger.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void up_frame(void *context, struct tb_endpoint *from, const struct tb_ro
                      const struct tb_message *message, const void *payload, size_t length)
 {
     struct tb_peer *p = from->user;
-    if (TB_UNLIKELY(p == NULL))
+    if (TB_UNLIKELY(p == NULL || (p->stranger && !tb_stranger_may(p, message))))
         return;
     if (TB_LIKELY(tb_message_is_whole(message, length))) {
         tb_receive_eager(p, message, payload, length); /* as the table says, without looking */

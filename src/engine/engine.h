@@ -63,6 +63,8 @@ struct tb_engine_config {
     uint32_t processes;                   /* with which the job has begun; they share eager memory, alike for all */
     /* Whether there is, or was, a process of a higher index: one that was started since. NULL: there are none. */
     bool (*knows)(void *context, uint32_t index);
+    /* Whether such a one is of another job, and believed only what it may say. NULL: none is. */
+    bool (*is_stranger)(void *context, uint32_t index);
     bool threaded; /* MPI_THREAD_MULTIPLE: lock */
     /* Which transports it has, in the order in which it prefers and polls them, the last one NULL; NULL: those of
      * tb_transports that the parameter `transports` names and that this process can use. */

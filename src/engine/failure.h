@@ -20,9 +20,10 @@
 /* A collective is named by the match of its messages without the edge. */
 struct tb_failure {
     uint64_t match;
-    uint32_t rank;   /* who has given it up */
-    uint32_t places; /* that it has on the board of the ranks, if they have one */
-    bool spreads;    /* not everybody was told: pass it on */
+    uint32_t rank;     /* who has given it up */
+    uint32_t places;   /* that it has on the board of the ranks, if they have one */
+    bool spreads;      /* not everybody was told: pass it on */
+    uint32_t stranger; /* the process of another job that has told it; 0: one of ours has */
 };
 
 struct tb_failures {

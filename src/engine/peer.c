@@ -21,6 +21,7 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     p->proc = (struct tb_proc){e->config.transport.self.job, index};
     p->self = index == e->config.transport.self.index;
     p->local = !p->self && peer_is_local(e, p->proc);
+    p->stranger = e->config.is_stranger != NULL && e->config.is_stranger(e->config.context, index);
     p->allowed = p->credit = p->granted = e->peers.grant;
     tb_aheads_open(&p->aheads, &e->arrivals.spare);
     tb_list_init(&p->answers);

@@ -23,6 +23,7 @@ struct tb_peer {
     struct tb_endpoint *endpoint; /* NULL: not needed yet, or this process itself */
     struct tb_port *port;
     bool self, local;
+    bool stranger;              /* of another job: stranger.h */
     bool held[TB_STREAM_COUNT]; /* the transport said TB_AGAIN for this stream and not yet `writable` */
     bool casts;                 /* its casts are heard of by multicast */
     bool credit_due;            /* a CREDIT frame waits for room */

@@ -168,6 +168,12 @@ static bool knows(void *context, uint32_t index)
     return tb_address_book_knows(&job->book, index);
 }
 
+static bool is_stranger(void *context, uint32_t index)
+{
+    const struct tb_job *job = context;
+    return tb_worlds_is_foreign(&job->book, index);
+}
+
 /* ---- routes to other hosts--------------------------------------------------------------------------------------- */
 
 static const struct tb_host_route *route_to(const struct tb_job *job, struct tb_proc proc, uint32_t *host, bool *own)
@@ -250,6 +256,7 @@ static int open_engine(void)
                       .fault = tb_param.fault},
         .processes = job->book.ranks,
         .knows = knows,
+        .is_stranger = is_stranger,
         .threaded = !tb_self.single,
         .is_local = is_local,
         .reach = reach,

@@ -1,0 +1,184 @@
+/* Processes of another job: what they send reaches communicators that they are in, and no others, whether it comes
+ * before or after these are known here. */
+#include "engine/channel.h"
+#include "engine/loopback_test.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define JOB      7u
+#define STRANGER 9u /* and whoever has a higher index */
+#define NUMBER   5u /* of a collective */
+
+struct world {
+    struct loop_net net;
+    struct tb_engine *engine;
+    uint32_t contexts;
+};
+
+static bool knows(void *context, uint32_t index)
+{
+    return index < 100;
+}
+
+static bool is_stranger(void *context, uint32_t index)
+{
+    return index >= STRANGER;
+}
+
+static void make(struct world *w)
+{
+    memset(w, 0, sizeof *w);
+    loop_net_init(&w->net, 1);
+    w->net.table = tb_transport_sim;
+    w->net.transports[0] = &w->net.table;
+    const struct tb_engine_config config = {.transport = {.self = {JOB, 0}, .local_count = 1, .sim = &w->net.sim},
+                                            .processes = 2,
+                                            .transports = w->net.transports,
+                                            .knows = knows,
+                                            .is_stranger = is_stranger,
+                                            .context = &w->net,
+                                            .control = -1};
+    assert_int_equal(tb_engine_open(&config, &w->engine), TB_OK);
+}
+
+static void unmake(struct world *w)
+{
+    tb_engine_close(w->engine);
+    tb_sim_destroy(&w->net.sim);
+}
+
+/* One that no channel has had. */
+static uint64_t context(struct world *w)
+{
+    return tb_context_make(tb_context_tag(JOB), TB_CONTEXT_FIRST + w->contexts++, TB_PLANE_POINT);
+}
+
+static struct tb_channel *open_with(struct world *w, uint64_t context, uint32_t index)
+{
+    struct tb_channel *channel;
+    const uint32_t procs[] = {0, index};
+    const struct tb_channel_config config = {.context = context, .size = 2, .procs = procs};
+    assert_int_equal(tb_channel_open(w->engine, &config, &channel), TB_OK);
+    return channel;
+}
+
+/* What comes of the frame of a process. */
+static int give(struct world *w, uint32_t index, const struct tb_message *m)
+{
+    const struct tb_upcalls *up = tb_sim_upcalls(&w->net.sim, 0);
+    assert_int_equal(tb_peers_grow(&w->engine->peers, index), TB_OK);
+    struct tb_peer *p = tb_peer_of(w->engine, index);
+    struct tb_endpoint from = {.proc = {JOB, index}, .user = p};
+    up->frame(up->context, &from, NULL, m, "", 0);
+    return p->error;
+}
+
+static int send_as(struct world *w, uint32_t index, uint64_t context, uint32_t rank)
+{
+    return give(w, index, &(struct tb_message){.kind = TB_KIND_EAGER, .context = context, .source_rank = rank});
+}
+
+static int give_up_as(struct world *w, uint32_t index, uint64_t context, uint32_t rank)
+{
+    return give(w, index,
+                &(struct tb_message){.kind = TB_KIND_FAILED,
+                                     .context = tb_context_plane(context, TB_PLANE_COLLECTIVE),
+                                     .match = tb_match_collective(NUMBER, TB_OPERATION_BARRIER, 0),
+                                     .source_rank = rank});
+}
+
+static bool has_arrived(const struct tb_channel *channel)
+{
+    return !tb_list_empty(&channel->point->arrivals);
+}
+
+static bool was_given_up(const struct tb_channel *channel)
+{
+    return tb_failure_find(channel->collective, tb_match_collective(NUMBER, TB_OPERATION_BARRIER, 0)) != NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+static void where_they_are_members(void **state)
+{
+    struct world w;
+    make(&w);
+    struct tb_channel *with = open_with(&w, context(&w), STRANGER);
+    assert_int_equal(send_as(&w, STRANGER, with->point->id, 1), TB_OK);
+    assert_true(has_arrived(with));
+    assert_int_equal(give_up_as(&w, STRANGER, with->point->id, 1), TB_OK);
+    assert_true(was_given_up(with));
+    tb_channel_close(with);
+    unmake(&w);
+}
+
+static void as_somebody_else(void **state)
+{
+    static const struct {
+        uint32_t index, rank;
+    } bad[] = {{STRANGER, 0}, {STRANGER, 2}, {STRANGER, UINT32_MAX}, {STRANGER + 1, 1}}; /* that of yet another job */
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct world w;
+        make(&w);
+        struct tb_channel *with = open_with(&w, context(&w), STRANGER);
+        assert_int_equal(send_as(&w, bad[i].index, with->point->id, bad[i].rank), TB_ERR_PROTOCOL);
+        assert_false(has_arrived(with));
+        tb_channel_close(with);
+        unmake(&w);
+    }
+}
+
+static void where_they_are_not(void **state)
+{
+    struct world w;
+    make(&w);
+    struct tb_channel *own = open_with(&w, context(&w), 1);
+    assert_int_equal(send_as(&w, STRANGER, own->point->id, 1), TB_ERR_PROTOCOL);
+    assert_int_equal(give_up_as(&w, STRANGER + 1, own->point->id, 1), TB_ERR_PROTOCOL);
+    assert_true(!has_arrived(own) && !was_given_up(own));
+    assert_int_equal(send_as(&w, 1, own->point->id, 1), TB_OK); /* who is, is heard */
+    assert_true(has_arrived(own));
+    tb_channel_close(own);
+    unmake(&w);
+}
+
+/* MPI_COMM_WORLD and the like, also if they are not known yet. */
+static void where_no_stranger_can_be(void **state)
+{
+    struct world w;
+    make(&w);
+    assert_int_equal(send_as(&w, STRANGER, tb_context_make(0, TB_CONTEXT_WORLD, TB_PLANE_POINT), 1), TB_ERR_PROTOCOL);
+    assert_int_equal(send_as(&w, STRANGER + 1, tb_context_make(TB_CONTEXT_TAG_LEAST - 1, 3, TB_PLANE_POINT), 1),
+                     TB_ERR_PROTOCOL);
+    unmake(&w);
+}
+
+static void before_it_is_known(void **state)
+{
+    struct world w;
+    make(&w);
+    for (uint32_t other = 1; other <= STRANGER; other += STRANGER - 1) {
+        uint64_t early = context(&w);
+        assert_int_equal(send_as(&w, STRANGER, early, 1), TB_OK);
+        assert_int_equal(give_up_as(&w, STRANGER, early, 1), TB_OK);
+        struct tb_channel *channel = open_with(&w, early, other);
+        assert_int_equal(has_arrived(channel), other == STRANGER);
+        assert_int_equal(was_given_up(channel), other == STRANGER);
+        tb_channel_close(channel);
+    }
+    unmake(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(where_they_are_members), cmocka_unit_test(as_somebody_else),
+        cmocka_unit_test(where_they_are_not),     cmocka_unit_test(where_no_stranger_can_be),
+        cmocka_unit_test(before_it_is_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
