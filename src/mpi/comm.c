@@ -303,6 +303,7 @@ void tb_comm_abandon(uint64_t context, const struct tb_comm_shape *shape)
 
 void tb_comm_destroy(struct tb_comm *comm)
 {
+    bool foreign = comm->counted;
     tb_comm_unbond(comm, false);
     tb_foreign_end(comm);
     if (comm->local != NULL)
@@ -325,6 +326,8 @@ void tb_comm_destroy(struct tb_comm *comm)
         free(comm); /* a predefined one, or the local side of an inter-communicator */
     else
         tb_handle_give(TB_OBJECT_COMM, comm);
+    if (foreign) /* also after MPI_Comm_disconnect, if a window or a request has kept it */
+        tb_foreign_leave();
 }
 
 void tb_comm_invalidate(struct tb_comm *comm)
@@ -378,7 +381,6 @@ static int comm_give_up(const char *call, MPI_Comm *comm, bool disconnects)
     tb_comm_unbond(c, true);
     tb_comm_invalidate(c); /* requests in flight keep it */
     tb_comm_release(c);
-    tb_foreign_leave();
     *comm = MPI_COMM_NULL;
     return MPI_SUCCESS;
 }

@@ -4,8 +4,8 @@
  * - lists of processes travel between groups as names: the number of a process's own job, and its index there;
  * - collectives of such a communicator are chosen for a shape that says nothing of places, since each job knows only
  *   its own; the launchers see to it that all else that choices follow from is the same;
- * - this process counts the communicators that it has with each other job, and tells the launcher when there are none
- *   left (MPI_Comm_disconnect, MPI_Comm_free).
+ * - this process counts the communicators that it has with each other job, and tells the launcher when the last one is
+ *   gone (MPI_Comm_disconnect, MPI_Comm_free, MPI_Win_free, or with the last request of it).
  *
  * Any thread. */
 #ifndef TB_MPI_FOREIGN_H

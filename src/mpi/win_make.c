@@ -437,13 +437,13 @@ int tb_mpi_Win_free(MPI_Win *win)
     int refused = tb_window_flush(w->window, TB_ANY_RANK, call);
     if (refused != TB_OK)
         code = tb_win_code_below(refused, call);
-    bool bonded = w->comm->bonded;
-    if (bonded) {
+    bool lasts = !w->comm->bonded && !w->comm->foreign;
+    if (w->comm->bonded) {
         tb_comm_unbond(w->comm, false);
         tb_bonds_settle(call);
     }
     int error = w->comm->size == 1 ? TB_OK : tb_comm_run(w->comm, TB_OPERATION_BARRIER, 0, &nothing, call);
-    if (error < 0 && !bonded && code == MPI_SUCCESS) /* else it does not matter who has ended after having come here */
+    if (error < 0 && lasts && code == MPI_SUCCESS) /* else it does not matter who has ended after having come here */
         code = tb_win_code_below(error, call);
     if (code != MPI_SUCCESS)
         code = tb_win_raise_code(w, code);

@@ -6,6 +6,7 @@
  * HOW: use N      they meet N times, and try everything each time
  *      finish     disconnect, say so, and wait until FILE is gone
  *      stay       the same while they are connected; then say what becomes of a receive
+ *      keep       the same as finish, but what keeps communicators is freed after they are; serve does not wait
  *      join       two processes with a socket between them, whose path is FILE.socket
  *      bad NAME   connect to NAME, and say what came of it
  *      closed     serve: close the port at once, and go on
@@ -240,6 +241,22 @@ static void stay(MPI_Comm inter)
     MPI_Comm_free(&inter);
 }
 
+/* A window and a request are the last of what they have in common. */
+static void keep(MPI_Comm inter)
+{
+    MPI_Comm all;
+    MPI_Win win;
+    MPI_Request request;
+    int value, *base;
+    MPI_Intercomm_merge(inter, serves, &all);
+    MPI_Win_allocate(sizeof *base, 1, MPI_INFO_NULL, all, &base, &win);
+    MPI_Recv_init(&value, 1, MPI_INT, 0, 3, inter, &request);
+    MPI_Comm_disconnect(&all);
+    MPI_Comm_disconnect(&inter);
+    MPI_Win_free(&win);
+    MPI_Request_free(&request);
+}
+
 static void join(void)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -345,12 +362,14 @@ int main(int argc, char **argv)
             use(inter);
         if (strcmp(how, "stay") == 0)
             stay(inter);
+        else if (strcmp(how, "keep") == 0)
+            keep(inter);
         else
             MPI_Comm_disconnect(&inter);
     }
-    if (strcmp(how, "finish") == 0 && rank == 0)
+    if ((strcmp(how, "finish") == 0 || strcmp(how, "keep") == 0) && rank == 0)
         puts("disconnected"), fflush(stdout);
-    if (strcmp(how, "use") != 0)
+    if (strcmp(how, "use") != 0 && (strcmp(how, "keep") != 0 || !serves))
         await_word();
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
