@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ADDRESS_NS 5000000000u /* for one address to answer, and prove the secret */
+#define ADDRESS_NS 5000000000u /* for one address to answer, and prove the secret; then for it to say anything */
 
 struct asked_name {
     struct tb_list node;
@@ -83,6 +83,7 @@ static void received(void *context, const void *bytes, size_t length)
 {
     struct tb_name_client *client = context;
     struct tb_control_frame frame;
+    client->heard = true;
     int rc = client->broken ? TB_ERR_CLOSED : tb_control_stream_feed(&client->control, bytes, length);
     while (rc == TB_OK && (rc = tb_control_stream_next(&client->control, &frame)) == TB_OK)
         rc = take_answer(client, &frame);
@@ -97,12 +98,42 @@ static void ended(void *context, int error)
 
 /* ---- connecting -------------------------------------------------------------------------------------------------- */
 
+static void ask(struct tb_name_client *client, uint32_t rank, const struct tb_registry_question *question)
+{
+    struct tb_writer *w = tb_control_stream_begin(&client->control, TB_CONTROL_REGISTRY);
+    tb_put_u32(w, rank);
+    tb_put_u32(w, question->number);
+    tb_registry_question_put(w, question);
+    tb_control_stream_end(&client->control);
+}
+
+/* Somebody waits for an answer from now on, or still does. */
+static void listen_for_it(struct tb_name_client *client)
+{
+    client->heard = true;
+    tb_timer_set(client->loop, &client->overdue, ADDRESS_NS);
+}
+
+/* Who waits for a name that nobody has published hears nothing for a long time; so it is asked something else now and
+ * then, which it answers at once if it is there. */
+static void look_for_it(struct tb_name_client *client)
+{
+    if (tb_list_empty(&client->asked))
+        return;
+    if (!client->heard) {
+        fail(client);
+        return;
+    }
+    ask(client, 0, &(struct tb_registry_question){.kind = TB_REGISTRY_LOOKUP, .name = "?"});
+    client->heard = false;
+    tb_timer_set(client->loop, &client->overdue, ADDRESS_NS);
+}
+
 /* The secret is proved by both. */
 static void encrypt(struct tb_name_client *client)
 {
     struct tb_key secret;
     int socket = client->watch.descriptor;
-    tb_timer_clear(&client->overdue);
     tb_loop_unwatch(client->loop, &client->watch);
     int rc = tb_stream_secret(&secret, &client->place.key, &client->handshake.hello, &client->handshake.welcome);
     if (rc == TB_OK)
@@ -113,6 +144,7 @@ static void encrypt(struct tb_name_client *client)
         close(socket);
         fail(client);
     } else {
+        listen_for_it(client);
         tb_tls_stream_flush(&client->tls); /* the first words of TLS are ours */
     }
 }
@@ -161,9 +193,13 @@ static void socket_ready(struct tb_watch *watch, uint32_t events)
         try_next(client);
 }
 
-static void address_overdue(struct tb_timer *timer)
+static void overdue(struct tb_timer *timer)
 {
-    try_next(TB_CONTAINER(timer, struct tb_name_client, overdue));
+    struct tb_name_client *client = TB_CONTAINER(timer, struct tb_name_client, overdue);
+    if (tb_tls_stream_is_open(&client->tls))
+        look_for_it(client);
+    else
+        try_next(client);
 }
 
 static int dial(struct tb_name_client *client, const struct tb_address *address)
@@ -209,15 +245,6 @@ static bool note(struct tb_name_client *client, uint32_t rank, uint32_t number)
     return true;
 }
 
-static void ask(struct tb_name_client *client, uint32_t rank, const struct tb_registry_question *question)
-{
-    struct tb_writer *w = tb_control_stream_begin(&client->control, TB_CONTROL_REGISTRY);
-    tb_put_u32(w, rank);
-    tb_put_u32(w, question->number);
-    tb_registry_question_put(w, question);
-    tb_control_stream_end(&client->control);
-}
-
 bool tb_name_client_take(struct tb_name_client *client, const struct tb_agent_wish *wish)
 {
     struct tb_reader r;
@@ -238,6 +265,8 @@ bool tb_name_client_take(struct tb_name_client *client, const struct tb_agent_wi
         return true;
     }
     ask(client, rank, &question);
+    if (client->open && !tb_timer_is_set(&client->overdue))
+        listen_for_it(client);
     if (client->open)
         return true;
     client->open = true;
@@ -281,7 +310,7 @@ int tb_name_client_open(struct tb_name_client *client, struct tb_loop *loop, con
     if (rc != TB_OK)
         return rc;
     client->loop = loop;
-    tb_timer_init(&client->overdue, address_overdue);
+    tb_timer_init(&client->overdue, overdue);
     tb_control_stream_open(&client->control, -1, -1);
     return TB_OK;
 }

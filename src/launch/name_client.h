@@ -22,7 +22,8 @@ struct tb_name_client {
     struct tb_name_place place;
     char tried[TB_NAME_PLACE_BYTES], *next; /* addresses that are still to be tried */
     struct tb_watch watch;                  /* the socket, while nothing is proved */
-    struct tb_timer overdue;
+    struct tb_timer overdue;                /* while it is dialed, or somebody waits for an answer */
+    bool heard;                             /* something came since the timer was set */
     struct tb_handshake handshake;
     struct tb_tls_stream tls;
     struct tb_control_stream control;

@@ -3,14 +3,25 @@
 #include "launch/name_server.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define PATIENCE_NS 20000000000u
+
+static uint64_t passed; /* that the clock is ahead */
+
+static uint64_t now(void *context)
+{
+    return tb_clock_now(&tb_clock_real) + passed;
+}
+
+static const struct tb_clock clock_ahead = {.now = now};
 
 struct job {
     struct tb_name_client client;
@@ -88,7 +99,7 @@ static struct world *make(void)
 {
     struct world *w = calloc(1, sizeof *w);
     assert_non_null(w);
-    assert_int_equal(tb_loop_open(&w->loop, &tb_clock_real), TB_OK);
+    assert_int_equal(tb_loop_open(&w->loop, &clock_ahead), TB_OK);
     w->loop.settle = settle;
     tb_timer_init(&w->overdue, too_late);
     snprintf(w->path, sizeof w->path, "/tmp/tombolo-names-%d", (int)getpid());
@@ -203,6 +214,79 @@ static void who_asks_in_vain_is_told(void **state)
     unmake(w);
 }
 
+static void turn(struct world *w)
+{
+    w->loop.stop = false;
+    w->wanted = UINT32_MAX;
+    tb_timer_set(&w->loop, &w->overdue, 5000000);
+    assert_int_equal(tb_loop_run(&w->loop), TB_OK);
+}
+
+/* So many seconds pass, one after the other. `lives`: a server that is there has as long as it needs. */
+static void pass(struct world *w, uint32_t seconds, bool lives)
+{
+    for (uint32_t i = 0; i < seconds; i++) {
+        passed += 1000000000u;
+        turn(w);
+        for (int k = 0; k < 2000 && lives && !(w->a.client.heard && w->b.client.heard); k++)
+            turn(w);
+    }
+}
+
+/* In a process of its own, which both jobs know from now on. */
+static pid_t serve_apart(struct world *w)
+{
+    serve_no_more(w);
+    unlink(w->path);
+    w->port = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct world *own = calloc(1, sizeof *own);
+        alarm(60); /* whatever becomes of the test */
+        assert_int_equal(tb_loop_open(&own->loop, &tb_clock_real), TB_OK);
+        own->loop.settle = settle;
+        own->wanted = UINT32_MAX;
+        memcpy(own->path, w->path, sizeof own->path);
+        serve(own, false);
+        tb_loop_run(&own->loop);
+        _exit(0);
+    }
+    for (int i = 0; i < 2000 && access(w->path, F_OK) != 0; i++)
+        usleep(10000);
+    tb_name_client_close(&w->a.client);
+    tb_name_client_close(&w->b.client);
+    join(w, &w->a);
+    join(w, &w->b);
+    return child;
+}
+
+/* It is stopped, or cut off: its connection is there, and nothing comes. */
+static void a_server_that_is_silent(void **state)
+{
+    struct world *w = make();
+    pid_t child = serve_apart(w);
+    assert_int_equal(result(w, &w->a, 0, TB_REGISTRY_PUBLISH, "sea", "0"), TB_REGISTRY_DONE);
+    ask(&w->b, 1, TB_REGISTRY_LOOKUP, "nothing", "", TB_REGISTRY_FOREVER);
+    pass(w, 60, true); /* who waits for a name waits, while it answers */
+    assert_int_equal(w->b.answers, 0);
+    kill(child, SIGSTOP);
+    ask(&w->a, 0, TB_REGISTRY_LOOKUP, "sea", "", 0);
+    pass(w, 16, false);
+    assert_int_equal(w->a.answers, 2);
+    assert_int_equal(w->a.last.result, TB_REGISTRY_DEAD);
+    assert_int_equal(w->b.answers, 1);
+    assert_int_equal(w->b.last.result, TB_REGISTRY_DEAD);
+    ask(&w->a, 0, TB_REGISTRY_LOOKUP, "sea", "", 0); /* nor does it answer who comes anew */
+    pass(w, 16, false);
+    assert_int_equal(w->a.last.result, TB_REGISTRY_DEAD);
+    kill(child, SIGCONT);
+    assert_int_equal(result(w, &w->b, 0, TB_REGISTRY_LOOKUP, "shore", ""), TB_REGISTRY_UNKNOWN); /* there it is again */
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    unmake(w);
+}
+
 /* More answers at once than a connection takes, and more than anybody's who reads. */
 static void many_wait_for_one_name(void **state)
 {
@@ -252,6 +336,7 @@ int main(void)
         cmocka_unit_test(one_waits_until_it_is_there),
         cmocka_unit_test(names_go_with_their_rank_and_job),
         cmocka_unit_test(who_asks_in_vain_is_told),
+        cmocka_unit_test(a_server_that_is_silent),
         cmocka_unit_test(many_wait_for_one_name),
         cmocka_unit_test(places_that_are_none),
     };
