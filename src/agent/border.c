@@ -505,10 +505,14 @@ static void take_dial(struct tb_border *b, uint32_t number, struct tb_reader *r)
 
 static void take_names(struct tb_border *b, struct tb_border_link *link, struct tb_reader *r)
 {
+    uint32_t telling = tb_get_u32(r);
     if (tb_border_names_take(&link->names, r) != TB_OK) {
         tell_ended(b, link->number, tb_error_story());
         link_drop(b, link);
+        return;
     }
+    tb_put_u32(begin(b, TB_BORDER_NAMED, link->number), telling);
+    tb_uplink_end(b->uplink);
 }
 
 static void take_close(struct tb_border *b, uint32_t number)

@@ -89,10 +89,13 @@ void tb_border_link_pass(struct tb_border_link *link, enum tb_stream stream, cha
     struct tb_envelope envelope;
     struct tb_routing *routing = &envelope.routing;
     uint32_t home;
-    if (link->why[0] != 0 || tb_wire_get_envelope(bytes, &envelope) != TB_OK ||
-        !tb_border_names_shows(&link->names, routing->source.index) ||
-        !tb_border_names_there(&link->names, routing->destination.index, &home))
+    if (link->why[0] != 0 || tb_wire_get_envelope(bytes, &envelope) != TB_OK)
         return;
+    if (!tb_border_names_shows(&link->names, routing->source.index) ||
+        !tb_border_names_there(&link->names, routing->destination.index, &home)) {
+        fail(link, "a process of this job has sent something to one of that job which it has not met");
+        return;
+    }
     routing->destination = (struct tb_proc){link->names.job, home};
     tb_wire_put_envelope(bytes, &envelope);
     struct tb_writer *w = begin(link, TB_BORDER_FRAME);

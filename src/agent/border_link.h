@@ -41,8 +41,8 @@ int tb_border_link_open(struct tb_border_link **link, const struct tb_member *me
                         const struct tb_key *secret, bool connector, const struct tb_border_link_events *events);
 void tb_border_link_close(struct tb_border_link *link); /* what was said before still leaves, if there is room for it */
 void tb_border_link_tell(struct tb_border_link *link, const void *bytes, size_t length);
-/* A frame of one of ours for one of theirs: envelope and payload. What may not pass is dropped, and is nobody's loss.
- */
+/* A frame of one of ours for one of theirs: envelope and payload. What may not pass ends the link: who waits for it
+ * would wait for ever. */
 void tb_border_link_pass(struct tb_border_link *link, enum tb_stream stream, char *bytes, size_t length);
 bool tb_border_link_is_full(const struct tb_border_link *link);
 void tb_border_link_hold(struct tb_border_link *link, bool held);

@@ -33,6 +33,7 @@ struct job {
     struct tb_control_stream heard;
     char addresses[600];
     uint32_t came, ups, ended; /* words that it has heard; `came`: the number of the last link */
+    uint32_t tellings, named;  /* of names; the last that the border has */
     struct forwarder {
         int socket; /* -1: there is none */
         uint32_t sequence_out, sequence_in;
@@ -142,6 +143,8 @@ static void hear(struct job *job)
                 snprintf(job->addresses, sizeof job->addresses, "%.*s", (int)length, text);
             } else if (word == TB_BORDER_CAME) {
                 job->came = number;
+            } else if (word == TB_BORDER_NAMED) {
+                job->named = tb_get_u32(&frame.fields);
             }
             job->ups += word == TB_BORDER_UP;
             job->ended += word == TB_BORDER_ENDED;
@@ -197,13 +200,16 @@ static void say(struct job *job, enum tb_border_word word, uint32_t number, cons
 
 static void name(struct job *job, uint32_t link, const struct job *other)
 {
-    const uint32_t fields[] = {number_of(other), 1, THEIRS + (uint32_t)(other - job->world->jobs), 1, 0, 1, 0, 1};
+    const uint32_t fields[] = {
+        ++job->tellings, number_of(other), 1, THEIRS + (uint32_t)(other - job->world->jobs), 1, 0, 1, 0, 1};
     struct tb_writer w;
     tb_writer_open(&w);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         tb_put_u32(&w, fields[i]);
     say(job, TB_BORDER_NAMES, link, &w);
     tb_writer_close(&w);
+    hear(job);
+    assert_int_equal(job->named, job->tellings);
 }
 
 /* `from` connects to the port of `to`, and both learn who they are. */

@@ -362,6 +362,8 @@ void tb_foreign_jobs_take(struct tb_foreign_jobs *jobs, const struct tb_host_age
             link->port = tb_get_u32(r);
     } else if (word == TB_BORDER_UP && link != NULL) {
         take_up(link);
+    } else if (word == TB_BORDER_NAMED && link != NULL) {
+        tb_introduction_named(link, tb_get_u32(r));
     } else if (word == TB_BORDER_TELL && link != NULL) {
         take_tell(link, r);
     } else if (word == TB_BORDER_ENDED && link != NULL) {

@@ -26,7 +26,8 @@ struct side {
     uint8_t told[4096];
     size_t told_length; /* of the last TELL */
     uint32_t tells, teller;
-    bool deaf; /* the agent does not say that it knows of others */
+    bool deaf;     /* the agent does not say that it knows of others */
+    uint32_t slow; /* the border of this link does not say that it has names; 0: of none */
 };
 
 static void make(struct side *s, uint32_t job)
@@ -97,7 +98,10 @@ static void take_border(struct side *s, struct tb_reader *r)
     } else if (word == TB_BORDER_DIAL) {
         s->dialed = number;
     } else if (word == TB_BORDER_NAMES) {
+        uint32_t telling = tb_get_u32(r);
         s->names++;
+        if (number != s->slow)
+            say(s, TB_BORDER_NAMED, number, &telling, sizeof telling);
     } else if (word == TB_BORDER_CLOSE) {
         s->closed++;
     } else if (word == TB_BORDER_TELL) {
@@ -559,6 +563,35 @@ static void links_that_go_with_a_rank(void **state)
     unmake(&b);
 }
 
+/* Frames may pass any link to the other job: nobody hears of another one before all borders know both. */
+static void all_borders_know_before_anybody_is_told(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 0, 1); /* link 1 */
+    b.slow = 1;         /* from now on */
+    connect_to(&b, &a, 1, 1);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    uint32_t names = b.names;
+    carry(&a, &b, false);
+    assert_int_equal(b.names, names + 2); /* who of theirs may be spoken to is known; but by whom? */
+    assert_int_equal(b.answers + b.tells, 0);
+    uint32_t telling = tb_foreign_link_find(&b.meetings.foreign.links, 0, 1)->telling, before = telling - 2;
+    say(&b, TB_BORDER_NAMED, 1, &before, sizeof before); /* that of another telling is of no use */
+    hear(&b);
+    assert_int_equal(b.answers, 0);
+    say(&b, TB_BORDER_NAMED, 1, &telling, sizeof telling);
+    hear(&b);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(b.error, TB_OK);
+    carry(&b, &a, true);
+    assert_int_equal(a.answers, 1);
+    unmake(&a);
+    unmake(&b);
+}
+
 /* The context of who accepts must be one that its job can have made up, and nobody here. */
 static void contexts_that_are_not_theirs(void **state)
 {
@@ -661,6 +694,7 @@ int main(void)
         cmocka_unit_test(who_accepts_is_not_kept_longer_than_it_wants),
         cmocka_unit_test(guests_that_go_with_others),
         cmocka_unit_test(links_that_go_with_a_rank),
+        cmocka_unit_test(all_borders_know_before_anybody_is_told),
         cmocka_unit_test(contexts_that_are_not_theirs),
         cmocka_unit_test(changed_words_of_another_launcher),
     };

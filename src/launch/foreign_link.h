@@ -25,7 +25,8 @@ enum tb_foreign_phase {
     TB_FOREIGN_COMING,   /* accepting: nothing is known of who comes; */
     TB_FOREIGN_WAITING,  /* at a port, for somebody to accept; */
     TB_FOREIGN_ANSWERED, /* the other one is told who we are */
-    TB_FOREIGN_TELLING,  /* both: our agents are told of the others */
+    TB_FOREIGN_TELLING,  /* both: our agents are told of the others, */
+    TB_FOREIGN_NAMING,   /* and then all borders with that job who is who */
     TB_FOREIGN_MET
 };
 
@@ -59,6 +60,7 @@ struct tb_foreign_link {
     size_t mine_length, their_length;
     bool *untold; /* by host: its agent has not said that it knows of them */
     uint32_t untold_count, first;
+    uint32_t telling, named; /* the last NAMES that were told its border, and that this has */
 };
 
 /* What concerns a border, at a host; NULL: its agent is not there any more. */

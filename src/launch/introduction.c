@@ -29,12 +29,83 @@ static void names_tell(struct tb_foreign_jobs *jobs, const struct tb_foreign_job
             link->job == job ? tb_foreign_border_begin(&jobs->links, link->host, TB_BORDER_NAMES, link->number) : NULL;
         if (w == NULL)
             continue;
+        link->telling = ++jobs->telling;
+        tb_put_u32(w, link->telling);
         tb_foreign_job_put_names(job, w);
         tb_foreign_border_end(&jobs->links, link->host);
     }
 }
 
-static void all_told(struct tb_foreign_link *link);
+/* The party of the others, as our ranks know them. */
+void tb_introduction_end(struct tb_foreign_link *link)
+{
+    struct tb_meeting_party *their = link->their;
+    for (uint32_t i = 0; i < their->size; i++)
+        tb_foreign_job_find(link->job, their->procs[i], &their->procs[i]);
+    tb_timer_clear(&link->timer);
+    link->phase = TB_FOREIGN_MET;
+    tb_foreign_link_answer(link, TB_OK, "", their, link->their_length);
+}
+
+/* All agents and borders know who the others are. */
+static void all_named(struct tb_foreign_link *link)
+{
+    struct tb_writer w;
+    if (link->port_job != 0) {
+        tb_foreign_link_tell_word(link, TB_FOREIGN_READY, NULL);
+        tb_introduction_end(link);
+        return;
+    }
+    link->phase = TB_FOREIGN_ANSWERED;
+    tb_writer_open(&w);
+    tb_put_u8(&w, TB_FOREIGN_ACCEPT);
+    tb_put_u32(&w, tb_foreign_jobs_of(link)->book->job);
+    tb_put_u64(&w, link->job->generation);
+    tb_put_bytes(&w, link->mine, link->mine_length);
+    tb_foreign_link_tell(link, &w);
+    tb_writer_close(&w);
+}
+
+/* Whether the borders of all links to the job have the names that they were told. */
+static bool borders_know(const struct tb_foreign_jobs *jobs, const struct tb_foreign_job *job)
+{
+    const struct tb_foreign_link *link;
+    TB_LIST_EACH (link, &jobs->links.all, const struct tb_foreign_link, node)
+        if (link->job == job && link->named != link->telling && tb_host_agent_is_ready(&jobs->agents->all[link->host]))
+            return false;
+    return true;
+}
+
+/* All agents know of the others. */
+static void all_told(struct tb_foreign_link *link)
+{
+    link->phase = TB_FOREIGN_NAMING;
+    names_tell(tb_foreign_jobs_of(link), link->job);
+    if (borders_know(tb_foreign_jobs_of(link), link->job)) /* there are none any more */
+        all_named(link);
+}
+
+void tb_introduction_named(struct tb_foreign_link *link, uint32_t telling)
+{
+    struct tb_foreign_jobs *jobs = tb_foreign_jobs_of(link);
+    const struct tb_foreign_job *job = link->job;
+    struct tb_foreign_link *other;
+    link->named = telling;
+    if (job == NULL || !borders_know(jobs, job))
+        return;
+    TB_LIST_EACH (other, &jobs->links.all, struct tb_foreign_link, node)
+        if (other->job == job && other->phase == TB_FOREIGN_NAMING)
+            all_named(other);
+}
+
+void tb_introduction_told(struct tb_foreign_link *link, uint32_t host)
+{
+    if (link->phase != TB_FOREIGN_TELLING || !link->untold[host])
+        return;
+    link->untold[host] = false;
+    if (--link->untold_count == 0)
+        all_told(link);
+}
 
 static void agents_tell(struct tb_foreign_link *link, const struct tb_rank_range *ranges, uint32_t count)
 {
@@ -85,43 +156,4 @@ int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *j
     if (rc == TB_OK && link->untold_count == 0)
         all_told(link);
     return rc;
-}
-
-/* The party of the others, as our ranks know them. */
-void tb_introduction_end(struct tb_foreign_link *link)
-{
-    struct tb_meeting_party *their = link->their;
-    for (uint32_t i = 0; i < their->size; i++)
-        tb_foreign_job_find(link->job, their->procs[i], &their->procs[i]);
-    tb_timer_clear(&link->timer);
-    link->phase = TB_FOREIGN_MET;
-    tb_foreign_link_answer(link, TB_OK, "", their, link->their_length);
-}
-
-static void all_told(struct tb_foreign_link *link)
-{
-    struct tb_writer w;
-    names_tell(tb_foreign_jobs_of(link), link->job);
-    if (link->port_job != 0) {
-        tb_foreign_link_tell_word(link, TB_FOREIGN_READY, NULL);
-        tb_introduction_end(link);
-        return;
-    }
-    link->phase = TB_FOREIGN_ANSWERED;
-    tb_writer_open(&w);
-    tb_put_u8(&w, TB_FOREIGN_ACCEPT);
-    tb_put_u32(&w, tb_foreign_jobs_of(link)->book->job);
-    tb_put_u64(&w, link->job->generation);
-    tb_put_bytes(&w, link->mine, link->mine_length);
-    tb_foreign_link_tell(link, &w);
-    tb_writer_close(&w);
-}
-
-void tb_introduction_told(struct tb_foreign_link *link, uint32_t host)
-{
-    if (link->phase != TB_FOREIGN_TELLING || !link->untold[host])
-        return;
-    link->untold[host] = false;
-    if (--link->untold_count == 0)
-        all_told(link);
 }
