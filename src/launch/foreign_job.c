@@ -24,12 +24,19 @@ void tb_foreign_job_free(struct tb_foreign_job *job)
 
 bool tb_foreign_job_find(const struct tb_foreign_job *job, uint32_t home, uint32_t *index)
 {
-    for (uint32_t i = 0; i < job->range_count; i++)
-        if (home - job->ranges[i].home < job->ranges[i].count) {
-            *index = job->ranges[i].first_rank + (home - job->ranges[i].home);
-            return true;
-        }
-    return false;
+    uint32_t low = 0, high = job->range_count; /* the first range that begins behind it */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (job->ranges[middle].home <= home)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct tb_rank_range *range = low > 0 ? &job->ranges[low - 1] : NULL;
+    if (range == NULL || home - range->home >= range->count)
+        return false;
+    *index = range->first_rank + (home - range->home);
+    return true;
 }
 
 static int compare(const void *a, const void *b)
@@ -83,56 +90,72 @@ int tb_foreign_job_place(const struct tb_foreign_job *job, const uint32_t *homes
     return rc;
 }
 
+static int by_home(const void *a, const void *b)
+{
+    const struct tb_rank_range *x = a, *y = b;
+    return x->home < y->home ? -1 : x->home > y->home;
+}
+
 int tb_foreign_job_add(struct tb_foreign_job *job, const struct tb_rank_range *ranges, uint32_t count)
 {
     struct tb_rank_range *grown = reallocarray(job->ranges, job->range_count + count + 1u, sizeof *grown);
     if (grown == NULL)
         return tb_error(TB_ERR_MEMORY, "mpiexec has no memory for processes of another job");
     job->ranges = grown;
+    if (count == 0)
+        return TB_OK;
     memcpy(grown + job->range_count, ranges, count * sizeof *grown);
     job->range_count += count;
+    qsort(grown, job->range_count, sizeof *grown, by_home);
     return TB_OK;
 }
 
-static struct tb_foreign_member *member_of(const struct tb_foreign_job *job, uint32_t index)
+static int by_index(const void *a, const void *b)
 {
-    for (uint32_t i = 0; i < job->member_count; i++)
-        if (job->members[i].index == index)
-            return &job->members[i];
-    return NULL;
+    const struct tb_foreign_member *x = a, *y = b;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Of the first `count`, which are in order. */
+static struct tb_foreign_member *member_of(const struct tb_foreign_job *job, uint32_t count, uint32_t index)
+{
+    const struct tb_foreign_member key = {.index = index};
+    return count > 0 ? bsearch(&key, job->members, count, sizeof key, by_index) : NULL;
 }
 
 int tb_foreign_job_meet(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count, uint32_t meeting)
 {
     struct tb_foreign_member *grown = reallocarray(job->members, job->member_count + count, sizeof *grown);
+    uint32_t known = job->member_count;
     if (grown == NULL)
         return tb_error(TB_ERR_MEMORY, "mpiexec has no memory for %u processes that meet another job", count);
     job->members = grown;
     for (uint32_t i = 0; i < count; i++) {
-        struct tb_foreign_member *member = member_of(job, procs[i]);
+        struct tb_foreign_member *member = member_of(job, known, procs[i]);
         if (member == NULL) {
             member = &grown[job->member_count++];
-            *member = (struct tb_foreign_member){.index = procs[i]};
+            *member = (struct tb_foreign_member){.index = procs[i], .left = true};
         }
+        job->staying += member->left;
         member->meeting = meeting;
         member->left = false;
     }
+    qsort(grown, job->member_count, sizeof *grown, by_index);
     return TB_OK;
 }
 
 void tb_foreign_job_leave(struct tb_foreign_job *job, uint32_t index, uint32_t meeting)
 {
-    struct tb_foreign_member *member = member_of(job, index);
-    if (member != NULL && (meeting == 0 || meeting == member->meeting))
-        member->left = true;
+    struct tb_foreign_member *member = member_of(job, job->member_count, index);
+    if (member == NULL || member->left || (meeting != 0 && meeting != member->meeting))
+        return;
+    member->left = true;
+    job->staying--;
 }
 
 bool tb_foreign_job_all_left(const struct tb_foreign_job *job)
 {
-    for (uint32_t i = 0; i < job->member_count; i++)
-        if (!job->members[i].left)
-            return false;
-    return true;
+    return job->staying == 0;
 }
 
 void tb_foreign_job_put_names(const struct tb_foreign_job *job, struct tb_writer *w)

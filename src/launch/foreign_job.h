@@ -15,11 +15,12 @@ struct tb_foreign_member {
 struct tb_foreign_job {
     struct tb_list node; /* the owner's */
     uint32_t number;
-    uint64_t generation;          /* the same on both sides; of the job that has accepted first, and its count */
+    uint64_t generation;          /* the same on both sides; made up by the one that has accepted first, and a secret */
     uint32_t pending;             /* ours who connect to it again: until that is decided, it is not left */
-    struct tb_rank_range *ranges; /* its processes */
+    struct tb_rank_range *ranges; /* its processes, by index there */
     uint32_t range_count, member_count;
-    struct tb_foreign_member *members; /* ours */
+    struct tb_foreign_member *members; /* ours, by index, */
+    uint32_t staying;                  /* of whom so many have not left */
     bool left, they_left;              /* all of them, as the other side was told, or has told us */
 };
 /* Nobody has said that it has left; from then on, whoever meets meets in another generation. */
