@@ -75,6 +75,16 @@ static int begin(struct meet *meet, const char *path, const char *ports)
     return rc;
 }
 
+/* Unless another one has written it since. */
+static void take_away(const struct meet *meet, const char *path)
+{
+    struct tb_name_place place;
+    if (tb_name_place_read(&place, path) == TB_OK &&
+        memcmp(place.key.bytes, meet->server.key.bytes, sizeof place.key.bytes) == 0)
+        unlink(path);
+    explicit_bzero(&place, sizeof place);
+}
+
 int tb_meet_run(const char *path, const char *ports)
 {
     static struct meet meet;
@@ -88,7 +98,7 @@ int tb_meet_run(const char *path, const char *ports)
     if (rc != TB_OK)
         return complain();
     rc = tb_loop_run(&meet.loop);
-    unlink(path);
+    take_away(&meet, path);
     tb_name_server_close(&meet.server);
     return rc == TB_OK ? 0 : complain();
 }
