@@ -3,6 +3,7 @@
 #include "launch/foreign_alike.h"
 #include "launch/introduction.h"
 #include "launch/port_name.h"
+#include "launch/visible_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,12 +164,13 @@ void tb_foreign_jobs_connect(struct tb_foreign_jobs *jobs, uint32_t rank, uint32
     }
     if (rc == TB_OK)
         rc = tb_foreign_link_keep(meeting->bytes, meeting->length, &link->mine, &link->mine_length);
+    if (rc == TB_OK)
+        rc = tb_foreign_link_dial(link, &port.key, port.addresses, patience);
     if (rc == TB_OK) {
         link->asker = rank;
         link->asked = number;
         link->port_job = port.job;
         tb_timer_set(jobs->loop, &link->timer, patience);
-        tb_foreign_link_dial(link, &port.key, port.addresses, patience);
     } else {
         refuse(jobs, rank, number, rc);
         if (link != NULL)
@@ -211,6 +213,7 @@ static int take_introduction(struct tb_foreign_link *link, struct tb_reader *r)
     if (rc != TB_OK)
         return rc;
     link->phase = TB_FOREIGN_WAITING;
+    tb_timer_clear(&link->timer);
     const struct tb_foreign_jobs_events *events = &tb_foreign_jobs_of(link)->events;
     return events->enter(events->context, link->port, link);
 }
@@ -226,6 +229,18 @@ static uint64_t patience_with(const struct tb_foreign_jobs *jobs, const struct t
 {
     uint64_t now = tb_loop_now(jobs->loop), left = acceptance->until > now ? acceptance->until - now : 0;
     return left < tb_param.link_patience ? left : tb_param.link_patience;
+}
+
+/* Nobody else knows its number: who says it is who was told it. */
+static int generation_make(struct tb_foreign_jobs *jobs, uint32_t number, struct tb_foreign_job **job)
+{
+    uint64_t generation = 0;
+    int rc = TB_OK;
+    while (rc == TB_OK && generation == 0)
+        rc = tb_random_secret(&generation, sizeof generation);
+    if (rc == TB_OK)
+        *job = job_make(jobs, number, generation);
+    return rc;
 }
 
 int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link,
@@ -245,7 +260,7 @@ int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link 
     rc = tb_foreign_link_keep(acceptance->party, acceptance->length, &link->mine, &link->mine_length);
     struct tb_foreign_job *job = link->generation != 0 ? job_of(jobs, link->their_job, link->generation) : NULL;
     if (rc == TB_OK && job == NULL)
-        job = job_make(jobs, link->their_job, (uint64_t)jobs->book->job << 32 | ++jobs->generation);
+        rc = generation_make(jobs, link->their_job, &job);
     if (rc == TB_OK)
         rc = tb_introduction_begin(link, job);
     if (rc != TB_OK) {
@@ -288,6 +303,14 @@ static int take_acceptance(struct tb_foreign_link *link, struct tb_reader *r)
     return rc;
 }
 
+/* What others say, as it may be shown. */
+static void show(const char *bytes, size_t length, char *to, size_t size)
+{
+    char text[800];
+    snprintf(text, sizeof text, "%.*s", (int)(length < sizeof text ? length : sizeof text - 1), bytes);
+    tb_visible_text(text, to, size);
+}
+
 static void take_lost(struct tb_foreign_link *link, struct tb_reader *r)
 {
     uint32_t home = tb_get_u32(r), index;
@@ -296,8 +319,8 @@ static void take_lost(struct tb_foreign_link *link, struct tb_reader *r)
     char text[512];
     if (link->job == NULL || tb_reader_end(r) != TB_OK || !tb_foreign_job_find(link->job, home, &index))
         return;
-    snprintf(text, sizeof text, "it is of another job (%08x): %.*s", link->job->number,
-             (int)(length < 400 ? length : 400), why);
+    int used = snprintf(text, sizeof text, "it is of another job (%08x): ", link->job->number);
+    show(why, length, text + used, sizeof text - (size_t)used);
     tb_agent_orders_lost(tb_foreign_jobs_of(link)->agents, (struct tb_proc){tb_foreign_jobs_of(link)->book->job, index},
                          text);
 }
@@ -319,8 +342,10 @@ static int take_words(struct tb_foreign_link *link, struct tb_reader *r)
         take_lost(link, r);
     } else if (word == TB_FOREIGN_REFUSE) {
         const char *text = tb_get_bytes(r, &length);
-        return tb_error(TB_ERR_CLOSED, "the other job has refused: %.*s", (int)(length < 800 ? length : 800),
-                        r->error == TB_OK ? text : "");
+        char shown[800] = "";
+        if (r->error == TB_OK)
+            show(text, length, shown, sizeof shown);
+        return tb_error(TB_ERR_CLOSED, "the other job has refused: %s", shown);
     } else {
         return tb_error(TB_ERR_PROTOCOL, "the other job says nothing sensible");
     }
@@ -358,8 +383,10 @@ void tb_foreign_jobs_take(struct tb_foreign_jobs *jobs, const struct tb_host_age
         jobs->events.opened(jobs->events.context, number, r);
     } else if (word == TB_BORDER_CAME && link == NULL) {
         link = tb_foreign_link_new(&jobs->links, TB_FOREIGN_COMING, agent->host, number);
-        if (link != NULL)
+        if (link != NULL) {
             link->port = tb_get_u32(r);
+            tb_timer_set(jobs->loop, &link->timer, tb_param.link_patience); /* for it to say who it is */
+        }
     } else if (word == TB_BORDER_UP && link != NULL) {
         take_up(link);
     } else if (word == TB_BORDER_NAMED && link != NULL) {

@@ -30,9 +30,9 @@ struct tb_foreign_jobs {
     struct tb_foreign_jobs_events events;
     struct tb_foreign_links links;
     struct tb_list jobs;
-    struct tb_acceptances again;           /* those who have accepted in vain */
-    uint32_t meeting, generation, telling; /* numbers of the last ones */
-    struct tb_timer farewell;              /* for those who do not leave when all of ours have ended */
+    struct tb_acceptances again; /* those who have accepted in vain */
+    uint32_t meeting, telling;   /* numbers of the last ones */
+    struct tb_timer farewell;    /* for those who do not leave when all of ours have ended */
     bool parted;
 };
 

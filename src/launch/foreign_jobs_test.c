@@ -592,6 +592,52 @@ static void all_borders_know_before_anybody_is_told(void **state)
     unmake(&b);
 }
 
+/* As many as can be kept, and no longer than it is worth. */
+static void guests_have_limits(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    somebody_comes(&a, 5000);
+    somebody_comes(&a, 5001);
+    for (uint32_t i = 0; i < TB_MEETINGS_GUESTS; i++)
+        connect_to(&b, &a, i % RANKS, 1);
+    assert_int_equal(a.closed, 0);
+    a.tells = 0;
+    connect_to(&b, &a, 0, 1);
+    carry(&a, &b, false);
+    assert_int_equal(b.answers, 1);
+    assert_non_null(strstr(b.text, "too many wait"));
+    assert_int_equal(a.closed, 1);
+    virtual_loop_pass(&a.loop, tb_param.link_patience + 1);
+    hear(&a);
+    assert_int_equal(a.closed, 3); /* these have said nothing, and the others have said all */
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Another job says things that a terminal would obey. */
+static void what_others_say_is_shown(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    connect_to(&b, &a, 0, 1);
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u8(&w, TB_FOREIGN_REFUSE);
+    tb_put_text(&w, "\33[2J");
+    tell(&b, 1, (const char *)w.bytes, w.length);
+    tb_writer_close(&w);
+    assert_int_equal(b.error, TB_ERR_CLOSED);
+    assert_null(strchr(b.text, 27));
+    assert_non_null(strstr(b.text, "[2J"));
+    unmake(&a);
+    unmake(&b);
+}
+
 /* The context of who accepts must be one that its job can have made up, and nobody here. */
 static void contexts_that_are_not_theirs(void **state)
 {
@@ -695,6 +741,8 @@ int main(void)
         cmocka_unit_test(guests_that_go_with_others),
         cmocka_unit_test(links_that_go_with_a_rank),
         cmocka_unit_test(all_borders_know_before_anybody_is_told),
+        cmocka_unit_test(guests_have_limits),
+        cmocka_unit_test(what_others_say_is_shown),
         cmocka_unit_test(contexts_that_are_not_theirs),
         cmocka_unit_test(changed_words_of_another_launcher),
     };

@@ -96,14 +96,15 @@ int tb_foreign_link_keep(const void *bytes, size_t length, void **to, size_t *to
     return TB_OK;
 }
 
-void tb_foreign_link_dial(struct tb_foreign_link *link, const struct tb_key *key, const char *addresses,
-                          uint64_t patience)
+int tb_foreign_link_dial(struct tb_foreign_link *link, const struct tb_key *key, const char *addresses,
+                         uint64_t patience)
 {
     struct tb_writer *w = tb_foreign_border_begin(link->links, link->host, TB_BORDER_DIAL, link->number);
     if (w == NULL)
-        return;
+        return tb_error(TB_ERR_PEER, "the agent of the host from where to connect is gone");
     tb_put_u64(w, patience);
     tb_put_bytes(w, key->bytes, TB_KEY_BYTES);
     tb_put_text(w, addresses);
     tb_foreign_border_end(link->links, link->host);
+    return TB_OK;
 }

@@ -73,8 +73,8 @@ struct tb_foreign_link *tb_foreign_link_new(struct tb_foreign_links *links, enum
 void tb_foreign_link_free(struct tb_foreign_link *link, bool close); /* the border is to close it, too */
 struct tb_foreign_link *tb_foreign_link_find(const struct tb_foreign_links *links, uint32_t host, uint32_t number);
 int tb_foreign_link_keep(const void *bytes, size_t length, void **to, size_t *to_length); /* a copy of a party */
-void tb_foreign_link_dial(struct tb_foreign_link *link, const struct tb_key *key, const char *addresses,
-                          uint64_t patience);
+int tb_foreign_link_dial(struct tb_foreign_link *link, const struct tb_key *key, const char *addresses,
+                         uint64_t patience); /* TB_ERR_PEER: there is no agent to do it */
 /* To the other launcher. */
 void tb_foreign_link_tell(struct tb_foreign_link *link, const struct tb_writer *words);
 void tb_foreign_link_tell_word(struct tb_foreign_link *link, enum tb_foreign_word word, const char *text);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GUESTS_BYTES (64u << 20) /* of parties of other jobs at a port; the largest has 4 MiB */
+
 struct port {
     struct tb_list node;
     char name[TB_PORT_NAME_BYTES];
@@ -236,6 +238,20 @@ static void enter(struct tb_meetings *m, struct port *port, uint32_t rank, uint3
         tb_timer_set(m->loop, &guest->timer, meeting->patience);
 }
 
+/* What others make us keep has a limit. */
+static bool is_crowded(const struct port *port, const struct tb_foreign_link *link)
+{
+    const struct guest *guest;
+    uint32_t count = 0;
+    size_t bytes = link->their_length;
+    TB_LIST_EACH (guest, &port->guests, const struct guest, node)
+        if (guest->link != NULL) {
+            count++;
+            bytes += guest->link->their_length;
+        }
+    return count >= TB_MEETINGS_GUESTS || bytes > GUESTS_BYTES;
+}
+
 static int foreign_enters(void *context, uint32_t number, struct tb_foreign_link *link)
 {
     struct tb_meetings *m = context;
@@ -243,6 +259,8 @@ static int foreign_enters(void *context, uint32_t number, struct tb_foreign_link
     if (port == NULL)
         return tb_error(TB_ERR_PEER, "the port was closed");
     struct guest *other = tb_list_empty(&port->guests) ? NULL : TB_CONTAINER(port->guests.next, struct guest, node);
+    if (is_crowded(port, link))
+        return tb_error(TB_ERR_LIMIT, "too many wait at the port already");
     struct guest *guest = guest_new(m, port, NULL, 0);
     if (guest == NULL)
         return tb_error(TB_ERR_MEMORY, "mpiexec has no memory for one more who waits at a port");

@@ -7,7 +7,8 @@
 
 #include "launch/foreign_jobs.h"
 
-#define TB_MEETINGS_PORTS 65536u /* that may be open */
+#define TB_MEETINGS_PORTS  65536u /* that may be open */
+#define TB_MEETINGS_GUESTS 1024u  /* of other jobs that may wait at one, for somebody to accept */
 
 struct tb_meetings {
     struct tb_loop *loop;
