@@ -70,13 +70,18 @@ int tb_mpi_Close_port(const char *port_name)
 
 /* The key "timeout", in seconds. Without it, who accepts waits for ever, if it may, and who connects as long as for a
  * link that is down. */
-static uint64_t patience_of(const struct tb_info *info, bool forever)
+static int take_patience(const struct tb_info *info, bool forever, uint64_t *patience)
 {
     const char *value = info != NULL ? tb_info_value(info, "timeout") : NULL;
-    double seconds = value != NULL ? strtod(value, NULL) : 0;
-    if (seconds > 0 && seconds < 1e9)
-        return (uint64_t)(seconds * 1e9);
-    return forever ? 0 : tb_param.link_patience;
+    char *end;
+    *patience = forever ? 0 : tb_param.link_patience;
+    if (value == NULL)
+        return TB_OK;
+    double seconds = strtod(value, &end);
+    if (end == value || *end != 0 || !(seconds >= 0))
+        return tb_error(TB_ERR_ARGUMENT, "the info key timeout is \"%.100s\", which is no number of seconds", value);
+    *patience = seconds < 1e-9 ? 1 : (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9); /* 0 would be for ever */
+    return TB_OK;
 }
 
 /* Asks once; of who accepts with a context, which is put back unless the others may have it. */
@@ -141,14 +146,17 @@ static int meet_all(const char *call, enum tb_meeting_wish wish, const char *nam
     if (own != MPI_SUCCESS)
         return own;
     struct tb_party party = {.class = MPI_SUCCESS};
+    uint64_t patience = 0;
     const struct tb_info *info = handle != MPI_INFO_NULL ? tb_info_find(handle) : NULL;
     *newcomm = MPI_COMM_NULL;
     if (c->rank == (uint32_t)root && (name == NULL || (handle != MPI_INFO_NULL && info == NULL))) {
         tb_error(TB_ERR_ARGUMENT, name == NULL ? "argument 1 (port_name): the pointer is null"
                                                : "argument 2 (info): this is no info object, or it has been freed");
         tb_party_fail(&party, name == NULL ? MPI_ERR_PORT : MPI_ERR_INFO);
+    } else if (c->rank == (uint32_t)root && take_patience(info, wish == TB_MEETING_ACCEPT, &patience) != TB_OK) {
+        tb_party_fail(&party, MPI_ERR_INFO_VALUE);
     } else if (c->rank == (uint32_t)root) {
-        meet(call, wish, name, patience_of(info, wish == TB_MEETING_ACCEPT), c, &party);
+        meet(call, wish, name, patience, c, &party);
     }
     return tb_party_meet(call, c, (uint32_t)root, &party, newcomm);
 }
@@ -223,8 +231,14 @@ static int join_jobs(const char *call, int fd, bool serves, MPI_Comm *intercomm)
     int code = MPI_SUCCESS, error = TB_OK;
     if (serves && !alone)
         error = open_port(call, NULL, name);
-    if (error == TB_OK)
+    if (error < 0) { /* the other one need not wait for a name */
+        char story[900];
+        snprintf(story, sizeof story, "%s", tb_error_story());
+        move(fd, name, sizeof name, true);
+        tb_error(error, "%s", story);
+    } else {
         error = move(fd, name, sizeof name, serves);
+    }
     name[sizeof name - 1] = 0;
     if (error < 0)
         return tb_raise_below(tb_self.self, error, call);

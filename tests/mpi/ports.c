@@ -86,6 +86,14 @@ static void failures(void)
     CHECK_CLASS(MPI_Close_port("nonsense"), MPI_ERR_PORT);
     CHECK_EQUAL(MPI_Open_port(MPI_INFO_NULL, name), MPI_SUCCESS);
     MPI_Info_create(&info);
+    static const char *const bad[] = {"soon", "", "-1", "1 s", "nan"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        MPI_Info_set(info, "timeout", bad[i]);
+        CHECK_CLASS(MPI_Comm_accept(name, info, 0, MPI_COMM_SELF, &inter), MPI_ERR_INFO_VALUE);
+        CHECK_CLASS(MPI_Comm_connect(name, info, 0, MPI_COMM_SELF, &inter), MPI_ERR_INFO_VALUE);
+    }
+    MPI_Info_set(info, "timeout", "0"); /* at once */
+    CHECK_CLASS(MPI_Comm_accept(name, info, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
     MPI_Info_set(info, "timeout", "0.05");
     CHECK_CLASS(MPI_Comm_accept(name, info, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
     CHECK_CLASS(MPI_Comm_connect(name, info, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
