@@ -1,5 +1,4 @@
 #include "engine/engine_state.h"
-#include "engine/stranger.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +80,6 @@ static void context_know(struct tb_context *context, struct tb_channel *channel)
     if (context->announcer != NULL)
         context->announcer->unknown--;
     context->announcer = NULL;
-    tb_strangers_leave(context);
 }
 
 /* It has its contexts, and they refer to it from now on. */

@@ -1,6 +1,5 @@
 /* The engine as a whole: opening and closing, the transports below it and what they call up. */
 #include "engine/engine_state.h"
-#include "engine/stranger.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -16,11 +15,22 @@ static inline const struct tb_frame_kind *frame_kind(const struct tb_message *me
     return TB_LIKELY(message->kind < TB_FRAME_KINDS) ? &tb_frame_kinds[message->kind] : NULL;
 }
 
+/* Not for frames of our own job. */
+static bool is_heard(struct tb_peer *p, const struct tb_message *message)
+{
+    if (tb_stranger_may(p, message))
+        return true;
+    tb_peer_break(p, tb_error(TB_ERR_PROTOCOL,
+                              "process %u, of another job, sent something in a communicator that it is not in",
+                              p->proc.index));
+    return false;
+}
+
 static void up_frame(void *context, struct tb_endpoint *from, const struct tb_routing *routing,
                      const struct tb_message *message, const void *payload, size_t length)
 {
     struct tb_peer *p = from->user;
-    if (TB_UNLIKELY(p == NULL || (p->stranger && !tb_stranger_may(p, message))))
+    if (TB_UNLIKELY(p == NULL || (p->stranger && !is_heard(p, message))))
         return;
     if (TB_LIKELY(tb_message_is_whole(message, length))) {
         tb_receive_eager(p, message, payload, length); /* as the table says, without looking */
@@ -57,6 +67,28 @@ static void up_writable(void *context, struct tb_endpoint *to)
     struct tb_peer *p = to->user;
     if (p != NULL)
         p->held[TB_STREAM_SHORT] = p->held[TB_STREAM_BULK] = false;
+}
+
+static void context_screen(struct tb_engine *e, struct tb_context *c)
+{
+    struct tb_arrival *a;
+    tb_strangers_forget(&e->contexts, c);
+    TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context)
+        if (tb_stranger_sent(c, a)) {
+            tb_match_take(&e->matcher, a);
+            tb_arrival_drop(a);
+        }
+}
+
+void tb_channel_screen(struct tb_channel *channel)
+{
+    struct tb_engine *e = channel->engine;
+    tb_engine_lock(e);
+    context_screen(e, channel->point);
+    context_screen(e, channel->collective);
+    if (channel->control != NULL)
+        context_screen(e, channel->control->point);
+    tb_engine_unlock(e);
 }
 
 static bool engine_knows(const struct tb_engine *e, struct tb_proc proc)

@@ -38,6 +38,7 @@
 #include "engine/send.h"
 #include "engine/slots.h"
 #include "engine/standby.h"
+#include "engine/stranger.h"
 #include "engine/story.h"
 #include "engine/transport_set.h"
 #include "engine/wait.h"

@@ -1,15 +1,18 @@
 /* A stranger: a process of another job. What it sends is believed as far as it is a member of the communicator that it
  * names, which nobody asks of processes of our own job. Messages that come before their communicator is known are
- * looked at when it is. Touched with the engine locked. */
+ * looked at when it is (tb_channel_screen). Touched with the engine locked. */
 #ifndef TB_ENGINE_STRANGER_H
 #define TB_ENGINE_STRANGER_H
 
+#include "engine/arrival.h"
 #include "engine/channel.h"
 #include "engine/peer.h"
 
-/* A frame of a stranger; false: it may not say that, and was given up. */
-bool tb_stranger_may(struct tb_peer *p, const struct tb_message *m);
-/* The channel of a context is known from now on: what strangers have sent there before who are not in it is gone. */
-void tb_strangers_leave(struct tb_context *c);
+/* Whether it may send that frame. */
+bool tb_stranger_may(const struct tb_peer *p, const struct tb_message *m);
+/* Of a context whose channel is known by now: whether what has arrived there is of one that is not in it; and
+ * collectives that such have given up are forgotten. */
+bool tb_stranger_sent(const struct tb_context *c, const struct tb_arrival *a);
+void tb_strangers_forget(struct tb_contexts *all, struct tb_context *c);
 
 #endif

@@ -63,6 +63,7 @@ static struct tb_channel *open_with(struct world *w, uint64_t context, uint32_t 
     const uint32_t procs[] = {0, index};
     const struct tb_channel_config config = {.context = context, .size = 2, .procs = procs};
     assert_int_equal(tb_channel_open(w->engine, &config, &channel), TB_OK);
+    tb_channel_screen(channel);
     return channel;
 }
 

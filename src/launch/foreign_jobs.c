@@ -9,6 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct tb_foreign_jobs *jobs_of(const struct tb_foreign_link *link)
+{
+    return TB_CONTAINER(link->links, struct tb_foreign_jobs, links);
+}
+
 /* With the present story. */
 static void refuse(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t number, int error)
 {
@@ -27,8 +32,7 @@ static void accept_again(struct tb_foreign_link *link, const char *why)
     const struct tb_acceptance acceptance = {link->asker, link->asked, link->until, link->mine, link->mine_length};
     if (link->phase == TB_FOREIGN_ANSWERED)
         tb_foreign_link_answer(link, TB_AGAIN, why, NULL, 0);
-    else if (link->mine == NULL ||
-             tb_acceptances_add(&tb_foreign_jobs_of(link)->again, link->port, &acceptance) != TB_OK)
+    else if (link->mine == NULL || tb_acceptances_add(&jobs_of(link)->again, link->port, &acceptance) != TB_OK)
         tb_foreign_link_answer(link, TB_ERR_MEMORY, tb_error_story(), NULL, 0);
     link->asked = 0;
 }
@@ -78,7 +82,7 @@ static void check_left(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job)
 static void link_lose(struct tb_foreign_link *link, const char *why, bool close)
 {
     struct tb_foreign_job *job = link->job;
-    struct tb_foreign_jobs *jobs = tb_foreign_jobs_of(link);
+    struct tb_foreign_jobs *jobs = jobs_of(link);
     bool pending = link->phase == TB_FOREIGN_ASKING && job != NULL; /* nothing was lost that we had */
     accept_again(link, why);
     tb_foreign_link_answer(link, TB_ERR_CLOSED, why, NULL, 0);
@@ -99,7 +103,7 @@ static void patience_over(struct tb_timer *timer)
             link, TB_ERR_TIMEOUT,
             "nobody has accepted at the port in time; the info key timeout, in seconds, says how long to wait", NULL,
             0);
-    else if (link->phase != TB_FOREIGN_ANSWERED && tb_loop_now(tb_foreign_jobs_of(link)->loop) >= link->until)
+    else if (link->phase != TB_FOREIGN_ANSWERED && tb_loop_now(jobs_of(link)->loop) >= link->until)
         tb_foreign_link_answer(
             link, TB_ERR_TIMEOUT,
             "nobody has come to the port in time; the info key timeout, in seconds, says how long to wait", NULL, 0);
@@ -156,7 +160,7 @@ void tb_foreign_jobs_connect(struct tb_foreign_jobs *jobs, uint32_t rank, uint32
     if (rc == TB_OK && !tb_meeting_party_is_whole(meeting->bytes, meeting->length))
         rc = tb_error(TB_ERR_PROTOCOL, "who connects to a port says nothing sensible of itself");
     if (rc == TB_OK)
-        rc = tb_introduction_check_own(jobs, meeting->bytes);
+        rc = tb_introduction_check_own(jobs->book, meeting->bytes);
     if (rc == TB_OK) {
         link = tb_foreign_link_new(&jobs->links, TB_FOREIGN_DIALING, tb_address_book_host_of(jobs->book, rank),
                                    jobs->links.next++);
@@ -185,12 +189,12 @@ static void take_up(struct tb_foreign_link *link)
     if (link->phase != TB_FOREIGN_DIALING)
         return;
     link->phase = TB_FOREIGN_ASKING;
-    link->job = job_of(tb_foreign_jobs_of(link), link->port_job, 0);
+    link->job = job_of(jobs_of(link), link->port_job, 0);
     if (link->job != NULL)
         link->job->pending++;
     tb_writer_open(&w);
     tb_put_u8(&w, TB_FOREIGN_INTRODUCE);
-    tb_foreign_alike_put(&w, tb_foreign_jobs_of(link)->book);
+    tb_foreign_alike_put(&w, jobs_of(link)->book);
     tb_put_u64(&w, link->job != NULL ? link->job->generation : 0);
     tb_put_bytes(&w, link->mine, link->mine_length);
     tb_foreign_link_tell(link, &w);
@@ -202,7 +206,7 @@ static void take_up(struct tb_foreign_link *link)
 static int take_introduction(struct tb_foreign_link *link, struct tb_reader *r)
 {
     size_t length = 0;
-    int rc = tb_foreign_alike_get(r, tb_foreign_jobs_of(link)->book, &link->their_job);
+    int rc = tb_foreign_alike_get(r, jobs_of(link)->book, &link->their_job);
     link->generation = tb_get_u64(r);
     const void *party = rc == TB_OK ? tb_get_bytes(r, &length) : NULL;
     if (rc == TB_OK &&
@@ -214,7 +218,7 @@ static int take_introduction(struct tb_foreign_link *link, struct tb_reader *r)
         return rc;
     link->phase = TB_FOREIGN_WAITING;
     tb_timer_clear(&link->timer);
-    const struct tb_foreign_jobs_events *events = &tb_foreign_jobs_of(link)->events;
+    const struct tb_foreign_jobs_events *events = &jobs_of(link)->events;
     return events->enter(events->context, link->port, link);
 }
 
@@ -247,7 +251,7 @@ int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link 
                            const struct tb_acceptance *acceptance)
 {
     int rc = tb_meeting_party_is_whole(acceptance->party, acceptance->length)
-                 ? tb_introduction_check_own(jobs, acceptance->party)
+                 ? tb_introduction_check_own(jobs->book, acceptance->party)
                  : tb_error(TB_ERR_PROTOCOL, "who accepts at a port says nothing sensible of itself");
     if (rc != TB_OK) { /* it is no fault of the other one, who waits for a better one */
         refuse(jobs, acceptance->rank, acceptance->question, rc);
@@ -293,12 +297,12 @@ static int take_acceptance(struct tb_foreign_link *link, struct tb_reader *r)
     struct tb_foreign_job *pending = link->job, *job = pending;
     link->job = NULL;
     if (job == NULL || job->generation != generation)
-        job = rc == TB_OK ? job_make(tb_foreign_jobs_of(link), number, generation) : NULL;
+        job = rc == TB_OK ? job_make(jobs_of(link), number, generation) : NULL;
     if (rc == TB_OK)
         rc = tb_introduction_begin(link, job);
     if (pending != NULL) {
         pending->pending--;
-        check_left(tb_foreign_jobs_of(link), pending);
+        check_left(jobs_of(link), pending);
     }
     return rc;
 }
@@ -321,8 +325,7 @@ static void take_lost(struct tb_foreign_link *link, struct tb_reader *r)
         return;
     int used = snprintf(text, sizeof text, "it is of another job (%08x): ", link->job->number);
     show(why, length, text + used, sizeof text - (size_t)used);
-    tb_agent_orders_lost(tb_foreign_jobs_of(link)->agents, (struct tb_proc){tb_foreign_jobs_of(link)->book->job, index},
-                         text);
+    tb_agent_orders_lost(jobs_of(link)->agents, (struct tb_proc){jobs_of(link)->book->job, index}, text);
 }
 
 static int take_words(struct tb_foreign_link *link, struct tb_reader *r)
@@ -337,7 +340,7 @@ static int take_words(struct tb_foreign_link *link, struct tb_reader *r)
         tb_introduction_end(link);
     } else if (word == TB_FOREIGN_LEFT && link->job != NULL) {
         link->job->they_left = true;
-        check_left(tb_foreign_jobs_of(link), link->job);
+        check_left(jobs_of(link), link->job);
     } else if (word == TB_FOREIGN_LOST) {
         take_lost(link, r);
     } else if (word == TB_FOREIGN_REFUSE) {

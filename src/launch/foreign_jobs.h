@@ -31,15 +31,9 @@ struct tb_foreign_jobs {
     struct tb_foreign_links links;
     struct tb_list jobs;
     struct tb_acceptances again; /* those who have accepted in vain */
-    uint32_t meeting, telling;   /* numbers of the last ones */
     struct tb_timer farewell;    /* for those who do not leave when all of ours have ended */
     bool parted;
 };
-
-static inline struct tb_foreign_jobs *tb_foreign_jobs_of(const struct tb_foreign_link *link)
-{
-    return TB_CONTAINER(link->links, struct tb_foreign_jobs, links);
-}
 
 void tb_foreign_jobs_init(struct tb_foreign_jobs *jobs, struct tb_loop *loop, struct tb_host_agents *agents,
                           struct tb_address_book *book, const struct tb_foreign_jobs_events *events);

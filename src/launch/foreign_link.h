@@ -34,9 +34,10 @@ struct tb_foreign_link;
 
 struct tb_foreign_links {
     struct tb_host_agents *agents;
-    const struct tb_address_book *book;
+    struct tb_address_book *book;
     struct tb_list all;
     uint32_t next;                                 /* number */
+    uint32_t meeting, telling;                     /* numbers of the last ones */
     void (*patience_over)(struct tb_timer *timer); /* `timer` of a link */
     /* One that waits at a port goes. */
     void *context;

@@ -4,14 +4,14 @@
 #include <string.h>
 
 /* All of a party of ours, a struct tb_meeting_party that may stand anywhere in a frame, are processes of this job. */
-int tb_introduction_check_own(const struct tb_foreign_jobs *jobs, const void *party)
+int tb_introduction_check_own(const struct tb_address_book *book, const void *party)
 {
     struct tb_meeting_party head;
     memcpy(&head, party, sizeof head);
     for (uint32_t i = 0; i < head.size; i++) {
         uint32_t proc;
         memcpy(&proc, (const char *)party + sizeof head + i * sizeof proc, sizeof proc);
-        if (!tb_address_book_knows(jobs->book, proc) || tb_worlds_is_foreign(jobs->book, proc))
+        if (!tb_address_book_knows(book, proc) || tb_worlds_is_foreign(book, proc))
             return tb_error(
                 TB_ERR_UNSUPPORTED,
                 "process %u of the communicator is of another job: only processes of one job can meet those "
@@ -21,18 +21,18 @@ int tb_introduction_check_own(const struct tb_foreign_jobs *jobs, const void *pa
     return TB_OK;
 }
 
-static void names_tell(struct tb_foreign_jobs *jobs, const struct tb_foreign_job *job)
+static void names_tell(struct tb_foreign_links *links, const struct tb_foreign_job *job)
 {
     struct tb_foreign_link *link;
-    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node) {
+    TB_LIST_EACH (link, &links->all, struct tb_foreign_link, node) {
         struct tb_writer *w =
-            link->job == job ? tb_foreign_border_begin(&jobs->links, link->host, TB_BORDER_NAMES, link->number) : NULL;
+            link->job == job ? tb_foreign_border_begin(links, link->host, TB_BORDER_NAMES, link->number) : NULL;
         if (w == NULL)
             continue;
-        link->telling = ++jobs->telling;
+        link->telling = ++links->telling;
         tb_put_u32(w, link->telling);
         tb_foreign_job_put_names(job, w);
-        tb_foreign_border_end(&jobs->links, link->host);
+        tb_foreign_border_end(links, link->host);
     }
 }
 
@@ -59,7 +59,7 @@ static void all_named(struct tb_foreign_link *link)
     link->phase = TB_FOREIGN_ANSWERED;
     tb_writer_open(&w);
     tb_put_u8(&w, TB_FOREIGN_ACCEPT);
-    tb_put_u32(&w, tb_foreign_jobs_of(link)->book->job);
+    tb_put_u32(&w, link->links->book->job);
     tb_put_u64(&w, link->job->generation);
     tb_put_bytes(&w, link->mine, link->mine_length);
     tb_foreign_link_tell(link, &w);
@@ -67,11 +67,11 @@ static void all_named(struct tb_foreign_link *link)
 }
 
 /* Whether the borders of all links to the job have the names that they were told. */
-static bool borders_know(const struct tb_foreign_jobs *jobs, const struct tb_foreign_job *job)
+static bool borders_know(const struct tb_foreign_links *links, const struct tb_foreign_job *job)
 {
     const struct tb_foreign_link *link;
-    TB_LIST_EACH (link, &jobs->links.all, const struct tb_foreign_link, node)
-        if (link->job == job && link->named != link->telling && tb_host_agent_is_ready(&jobs->agents->all[link->host]))
+    TB_LIST_EACH (link, &links->all, const struct tb_foreign_link, node)
+        if (link->job == job && link->named != link->telling && tb_host_agent_is_ready(&links->agents->all[link->host]))
             return false;
     return true;
 }
@@ -80,20 +80,20 @@ static bool borders_know(const struct tb_foreign_jobs *jobs, const struct tb_for
 static void all_told(struct tb_foreign_link *link)
 {
     link->phase = TB_FOREIGN_NAMING;
-    names_tell(tb_foreign_jobs_of(link), link->job);
-    if (borders_know(tb_foreign_jobs_of(link), link->job)) /* there are none any more */
+    names_tell(link->links, link->job);
+    if (borders_know(link->links, link->job)) /* there are none any more */
         all_named(link);
 }
 
 void tb_introduction_named(struct tb_foreign_link *link, uint32_t telling)
 {
-    struct tb_foreign_jobs *jobs = tb_foreign_jobs_of(link);
+    struct tb_foreign_links *links = link->links;
     const struct tb_foreign_job *job = link->job;
     struct tb_foreign_link *other;
     link->named = telling;
-    if (job == NULL || !borders_know(jobs, job))
+    if (job == NULL || !borders_know(links, job))
         return;
-    TB_LIST_EACH (other, &jobs->links.all, struct tb_foreign_link, node)
+    TB_LIST_EACH (other, &links->all, struct tb_foreign_link, node)
         if (other->job == job && other->phase == TB_FOREIGN_NAMING)
             all_named(other);
 }
@@ -109,10 +109,10 @@ void tb_introduction_told(struct tb_foreign_link *link, uint32_t host)
 
 static void agents_tell(struct tb_foreign_link *link, const struct tb_rank_range *ranges, uint32_t count)
 {
-    struct tb_foreign_jobs *jobs = tb_foreign_jobs_of(link);
+    struct tb_foreign_links *links = link->links;
     link->first = ranges[0].first_rank;
-    for (uint32_t i = 0; i < jobs->agents->count; i++) {
-        struct tb_host_agent *agent = &jobs->agents->all[i];
+    for (uint32_t i = 0; i < links->agents->count; i++) {
+        struct tb_host_agent *agent = &links->agents->all[i];
         if (!tb_host_agent_is_ready(agent))
             continue;
         tb_worlds_put(tb_control_stream_begin(&agent->control, TB_CONTROL_WORLD), ranges, count);
@@ -125,28 +125,28 @@ static void agents_tell(struct tb_foreign_link *link, const struct tb_rank_range
 /* Who the others are is known: they get indices, and all agents are told. */
 int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *job)
 {
-    struct tb_foreign_jobs *jobs = tb_foreign_jobs_of(link);
+    struct tb_foreign_links *links = link->links;
     const struct tb_meeting_party *mine = link->mine;
     struct tb_meeting_party *their = link->their;
     struct tb_rank_range *ranges = NULL;
     uint32_t count = 0;
     int rc = TB_OK;
-    link->untold = calloc(jobs->agents->count + 1u, sizeof *link->untold);
+    link->untold = calloc(links->agents->count + 1u, sizeof *link->untold);
     if (job == NULL || link->untold == NULL)
         rc = tb_error(TB_ERR_MEMORY, "mpiexec has no memory for another job");
     if (rc == TB_OK)
-        rc = tb_foreign_job_place(job, their->procs, their->size, tb_worlds_processes(jobs->book), link->host, &ranges,
+        rc = tb_foreign_job_place(job, their->procs, their->size, tb_worlds_processes(links->book), link->host, &ranges,
                                   &count);
     if (rc == TB_OK)
-        rc = tb_foreign_job_meet(job, mine->procs, mine->size, ++jobs->meeting);
+        rc = tb_foreign_job_meet(job, mine->procs, mine->size, ++links->meeting);
     if (rc == TB_OK && count > 0)
-        rc = tb_worlds_add(jobs->book, ranges, count);
+        rc = tb_worlds_add(links->book, ranges, count);
     if (rc == TB_OK)
         rc = tb_foreign_job_add(job, ranges, count);
     if (rc == TB_OK) {
         link->job = job;
         link->phase = TB_FOREIGN_TELLING;
-        their->meeting = jobs->meeting;
+        their->meeting = links->meeting;
         if (count > 0)
             agents_tell(link, ranges, count);
     } else if (job != NULL && job->range_count == 0) {

@@ -5,10 +5,10 @@
 #ifndef TB_LAUNCH_INTRODUCTION_H
 #define TB_LAUNCH_INTRODUCTION_H
 
-#include "launch/foreign_jobs.h"
+#include "launch/foreign_link.h"
 
 /* All of a party of ours, a struct tb_meeting_party that may stand anywhere in a frame, are processes of this job. */
-int tb_introduction_check_own(const struct tb_foreign_jobs *jobs, const void *party);
+int tb_introduction_check_own(const struct tb_address_book *book, const void *party);
 /* Who the others are is known; `job` is theirs, or NULL: no memory. When all agents know, who accepts tells the other
  * launcher, and who has connected is at the end. An error: nothing came of it, and a job without processes is freed. */
 int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *job);

@@ -23,7 +23,8 @@
 
 static const char debugger[] = "mpiexec -n 1 gdb --args ./program : -n 3 ./program";
 static const char gpus[] = "a script that sets CUDA_VISIBLE_DEVICES from TOMBOLO_LOCAL_RANK and starts the program";
-static const char no_daemon[] = "nothing: no daemon runs beside a job, and jobs do not meet each other";
+static const char no_daemon[] = "nothing: no daemon runs beside a job";
+static const char name_server[] = "--meet FILE, with tombolo meet FILE beside the jobs";
 static const char no_recovery[] =
     "--keep-going: the job goes on without a rank that dies, and nothing is started again";
 static const char copy_first[] = "scp, before the job";
@@ -232,8 +233,8 @@ static const struct tb_option_row rows[] = {
     REFUSED("preload-files", 1, copy_first),
     REFUSED("hnp", 1, no_daemon),
     REFUSED("dvm", 1, no_daemon),
-    REFUSED("ompi-server", 1, no_daemon),
-    REFUSED("nameserver", 1, no_daemon),
+    REFUSED("ompi-server", 1, name_server),
+    REFUSED("nameserver", 1, name_server),
     REFUSED("report-uri", 1, no_daemon),
     REFUSED("add-host", 1, no_daemon),
     REFUSED("add-hostfile", 1, no_daemon),
