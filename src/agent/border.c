@@ -248,11 +248,7 @@ static int answer(struct tb_border *b, struct border_caller *caller)
         }
     if (!caller->known)
         return TB_ERR_FORBIDDEN;
-    int rc = tb_nonces_add(&b->nonces, h->hello.nonce);
-    if (rc == TB_OK)
-        rc = tb_handshake_answer(h, TB_WELCOME_OK, 0, false);
-    if (rc == TB_OK)
-        rc = tb_handshake_socket_send(h, caller->head.watch.descriptor);
+    int rc = tb_handshake_socket_welcome(h, &b->nonces, caller->head.watch.descriptor);
     if (rc == TB_OK)
         tb_caller_heard(&caller->head);
     return rc;

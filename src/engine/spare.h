@@ -18,7 +18,7 @@ struct tb_spare {
 
 bool tb_spare_open(struct tb_spare *spare); /* false: no memory */
 void tb_spare_close(struct tb_spare *spare);
-/* When malloc has had nothing, zero or not as it was left. NULL: here is not as much, either. */
+/* When malloc has had nothing; with any content. NULL: here is not as much, either. */
 void *tb_spare_take(struct tb_spare *spare, uint64_t bytes);
 void tb_spare_free(struct tb_spare *spare, void *memory); /* taken here, or from malloc; NULL is fine */
 

@@ -26,3 +26,11 @@ int tb_handshake_socket_send(struct tb_handshake *h, int socket)
     ssize_t n = length > 0 ? send(socket, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
     return n == (ssize_t)length ? TB_OK : TB_ERR_CLOSED;
 }
+
+int tb_handshake_socket_welcome(struct tb_handshake *h, struct tb_nonces *nonces, int socket)
+{
+    int rc = tb_nonces_add(nonces, h->hello.nonce);
+    if (rc == TB_OK)
+        rc = tb_handshake_answer(h, TB_WELCOME_OK, 0, false);
+    return rc == TB_OK ? tb_handshake_socket_send(h, socket) : rc;
+}

@@ -482,6 +482,8 @@ int tb_ended_get(struct tb_reader *r, struct tb_ended *ended);
 int tb_handshake_socket_receive(struct tb_handshake *h, int socket);
 /* Sends the output, if there is some. TB_OK, or TB_ERR_CLOSED: a new connection always has room for it. */
 int tb_handshake_socket_send(struct tb_handshake *h, int socket);
+/* To one whose hello has proved a secret: welcome, unless it repeats what was heard before. */
+int tb_handshake_socket_welcome(struct tb_handshake *h, struct tb_nonces *nonces, int socket);
 
 /* A pair of byte streams with control frames in both directions. Never blocks. Writing to a closed one is an error, not
  * a signal, because launcher and agent ignore SIGPIPE. One thread. */

@@ -101,7 +101,8 @@ int tb_foreign_link_dial(struct tb_foreign_link *link, const struct tb_key *key,
 {
     struct tb_writer *w = tb_foreign_border_begin(link->links, link->host, TB_BORDER_DIAL, link->number);
     if (w == NULL)
-        return tb_error(TB_ERR_PEER, "the agent of the host from where to connect is gone");
+        return tb_error(TB_ERR_PEER, "the agent of %s, from where to connect, is gone",
+                        link->links->agents->all[link->host].name);
     tb_put_u64(w, patience);
     tb_put_bytes(w, key->bytes, TB_KEY_BYTES);
     tb_put_text(w, addresses);

@@ -42,11 +42,7 @@ static int answer(struct tb_manual_listener *listener, struct caller *caller)
             caller->expected = expected;
     if (caller->expected == NULL)
         return TB_ERR_FORBIDDEN;
-    int rc = tb_nonces_add(&listener->nonces, handshake->hello.nonce);
-    if (rc == TB_OK)
-        rc = tb_handshake_answer(handshake, TB_WELCOME_OK, 0, false);
-    if (rc == TB_OK)
-        rc = tb_handshake_socket_send(handshake, caller->head.watch.descriptor);
+    int rc = tb_handshake_socket_welcome(handshake, &listener->nonces, caller->head.watch.descriptor);
     if (rc == TB_OK)
         tb_caller_heard(&caller->head);
     return rc;

@@ -162,18 +162,15 @@ static int advance(struct tb_name_server *server, struct name_caller *caller)
     while (rc == TB_OK && h->verdict != TB_HANDSHAKE_DONE) {
         rc = tb_handshake_socket_receive(h, socket);
         if (rc == TB_OK && h->verdict == TB_HANDSHAKE_ASKED) {
-            rc = tb_nonces_add(&server->nonces, h->hello.nonce);
-            if (rc == TB_OK)
-                rc = tb_handshake_answer(h, TB_WELCOME_OK, 0, false);
+            rc = tb_handshake_socket_welcome(h, &server->nonces, socket);
             if (rc == TB_OK)
                 tb_caller_heard(&caller->head);
         } else if (rc == TB_OK && h->verdict == TB_HANDSHAKE_CONFIRMED) {
             tb_handshake_admit(h);
+            rc = tb_handshake_socket_send(h, socket);
         } else if (rc == TB_OK) {
             rc = TB_ERR_FORBIDDEN;
         }
-        if (rc == TB_OK)
-            rc = tb_handshake_socket_send(h, socket);
     }
     return rc;
 }
