@@ -363,15 +363,19 @@ static void take_open(struct tb_border *b, uint32_t number, struct tb_reader *r)
     tb_list_append(&b->ports, &port->node);
 }
 
+static void port_free(struct border_port *port)
+{
+    tb_list_remove(&port->node);
+    explicit_bzero(port, sizeof *port);
+    free(port);
+}
+
 static void take_shut(struct tb_border *b, uint32_t number)
 {
     struct border_port *port;
     TB_LIST_EACH (port, &b->ports, struct border_port, node)
-        if (port->number == number) {
-            tb_list_remove(&port->node);
-            explicit_bzero(port, sizeof *port);
-            free(port);
-        }
+        if (port->number == number)
+            port_free(port);
 }
 
 /* ---- going elsewhere --------------------------------------------------------------------------------------------- */
@@ -571,7 +575,7 @@ void tb_border_close(struct tb_border *b)
     TB_LIST_EACH (link, &b->links, struct tb_border_link, node)
         tb_border_link_close(link);
     TB_LIST_EACH (port, &b->ports, struct border_port, node)
-        take_shut(b, port->number);
+        port_free(port);
     tb_border_ranks_close(&b->ranks);
     if (b->callers.loop != NULL)
         tb_callers_close(&b->callers);

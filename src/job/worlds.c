@@ -91,6 +91,7 @@ static void append(struct tb_worlds *w, const struct tb_rank_range *range)
     if (follows && (range->job == 0 || last->home + last->count == range->home)) {
         __atomic_store_n(&last->count, last->count + range->count, __ATOMIC_RELAXED);
     } else {
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): they are there from the beginning
         w->ranges[count] = *range;
         w->ranges[count].first_local = 0;
         atomic_store_explicit(&w->count, count + 1, memory_order_release);

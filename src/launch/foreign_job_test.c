@@ -81,7 +81,8 @@ static void very_many(void **state)
 {
     struct tb_foreign_job *job = tb_foreign_job_new(7, 1);
     uint32_t *procs = malloc(MANY * sizeof *procs), index;
-    assert_true(job != NULL && procs != NULL);
+    assert_non_null(job);
+    assert_non_null(procs);
     for (uint32_t i = 0; i < MANY; i++)
         procs[i] = 2 * ((i * 7919u) % MANY);
     assert_int_equal(introduce(job, procs, MANY, 100), MANY);

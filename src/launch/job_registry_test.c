@@ -113,7 +113,7 @@ static bool answered(struct world *w, uint32_t host, uint32_t rank, int error, s
 
 static void expect(struct world *w, uint32_t host, uint32_t rank, enum tb_registry_result result)
 {
-    struct tb_registry_answer answer;
+    struct tb_registry_answer answer = {.member_count = 0};
     assert_true(answered(w, host, rank, TB_OK, &answer));
     assert_int_equal(answer.result, result);
 }

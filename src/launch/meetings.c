@@ -73,6 +73,7 @@ static void port_free(struct tb_meetings *m, struct port *port)
         border_end(m, port);
     while (!tb_list_empty(&port->guests)) {
         guest = TB_CONTAINER(port->guests.next, struct guest, node);
+        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a guest that was freed is in no list
         struct tb_foreign_link *link = guest->link;
         int rc = tb_error(TB_ERR_CLOSED, "the port %s was closed", port->name);
         if (link == NULL)

@@ -70,7 +70,7 @@ int tb_creation_make(const struct tb_creation *creation, MPI_Group group, const 
     int error = tb_universe_own(&universe);
     if (error == TB_OK)
         error = tb_subgroup_listed(universe, g->procs, g->size, mine, match, made);
-    if (error < 0)
+    if (error != TB_OK)
         return tb_raise_creation(creation, tb_error_code_below(error, call));
     tb_errhandler_replace(&(*made)->errhandler, creation->errhandler);
     (*made)->session = tb_session_hold(g->session);

@@ -259,7 +259,7 @@ int tb_mpi_Comm_join(int fd, MPI_Comm *intercomm)
     if (intercomm == NULL)
         return tb_raise_null(NULL, call, 2, "intercomm");
     const struct tb_proc self = tb_self.job.self;
-    struct introduction mine = {JOIN_MAGIC, self.job, self.index, 0, tb_context_take()}, theirs;
+    struct introduction mine = {JOIN_MAGIC, self.job, self.index, 0, tb_context_take()}, theirs = {.context = 0};
     *intercomm = MPI_COMM_NULL;
     if (mine.context == 0)
         return tb_raise_below(tb_self.self, TB_ERR_LIMIT, call);

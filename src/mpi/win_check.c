@@ -30,6 +30,7 @@ static int check_count(struct tb_win *w, const char *call, int position, const c
     if (count < 0)
         return tb_win_raise_argument(w, MPI_ERR_COUNT, call, position, "count", "%lld, of the %s, is negative",
                                      (long long)count, name);
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the type was checked before
     if (__builtin_mul_overflow((int64_t)count, type->extent, &bytes) ||
         __builtin_mul_overflow((int64_t)count, (int64_t)type->size, &bytes))
         return tb_win_raise_argument(w, MPI_ERR_COUNT, call, position, "count",
@@ -64,6 +65,7 @@ int tb_win_check_rank(struct tb_win *w, const char *call, int position, const ch
 static bool is_inside(const struct tb_buffer *data, uint64_t size)
 {
     int64_t last, low, high, at = (int64_t)(uintptr_t)data->base;
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the type was checked before
     if (data->count == 0 || data->type->size == 0)
         return true;
     last = (int64_t)(data->count - 1) * data->type->extent;
