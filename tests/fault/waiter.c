@@ -158,9 +158,11 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, level, &given);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (strcmp(kind, "before") == 0 && rank == 0) /* who makes a communicator waits for the others */
+        ready();
     MPI_Comm_dup(MPI_COMM_WORLD, &halo);
     MPI_Comm_set_name(halo, "halo");
-    if (strcmp(kind, "collectives") != 0)
+    if (strcmp(kind, "collectives") != 0 && strcmp(kind, "before") != 0)
         ready();
     if (strcmp(kind, "messages") == 0)
         messages();
