@@ -260,17 +260,27 @@ static void channel_narrow(struct tb_channel *c, const struct tb_channel_config 
     c->rank = config->rank;
 }
 
+static void channel_lose(struct tb_channel *channel, const struct tb_peer *peer)
+{
+    const struct tb_kept *k;
+    channel->lost = peer;
+    tb_driven_lose(channel->drivers, peer);
+    TB_LIST_EACH (k, &channel->kept, const struct tb_kept, in_channel)
+        tb_driven_lose(k->drivers, peer);
+}
+
 /* A channel may be made when one of its processes is gone already: what it has given for that before it went was
  * enough. */
 static void channel_miss(struct tb_channel *c)
 {
     const struct tb_peers *peers = &c->engine->peers;
     for (uint32_t rank = 0; rank < c->size && peers->lost > 0; rank++) {
-        const struct tb_peer *p = peers->by_index[tb_channel_proc(c, rank)];
-        if (p != NULL && p->error != TB_OK && p->error != TB_ERR_CLOSED && tb_list_empty(&p->on_dying)) {
-            c->lost = p;
-            tb_driven_lose(c->drivers, p);
-        }
+        uint32_t index = tb_channel_proc(c, rank);
+        const struct tb_peer *p = peers->by_index[index];
+        if (p == NULL && tb_peers_has_lost(peers, index))
+            p = tb_peer_make(c->engine, index);
+        if (p != NULL && p->mourned && p->error != TB_ERR_CLOSED)
+            channel_lose(c, p);
     }
 }
 
@@ -446,24 +456,14 @@ uint32_t tb_channel_next_collective(struct tb_channel *channel)
 
 /* ---- lost processes ---------------------------------------------------------------------------------------------- */
 
-static bool channel_has(const struct tb_channel *channel, uint32_t proc)
+/* One walk for all, as a whole job may go at a time. */
+void tb_channels_lose(struct tb_engine *e)
 {
-    for (uint32_t rank = 0; rank < channel->size; rank++)
-        if (tb_channel_proc(channel, rank) == proc)
-            return true;
-    return false;
-}
-
-void tb_channels_lose(struct tb_peer *peer)
-{
-    const struct tb_contexts *all = &peer->engine->contexts;
-    for (struct tb_context *c = tb_contexts_first(all); c != NULL; c = tb_contexts_next(all, c))
-        if (c->channel != NULL && c->channel->collective == c && channel_has(c->channel, peer->proc.index)) {
-            const struct tb_kept *k;
-            c->channel->lost = peer;
-            tb_driven_lose(c->channel->drivers, peer);
-            TB_LIST_EACH (k, &c->channel->kept, const struct tb_kept, in_channel)
-                tb_driven_lose(k->drivers, peer);
+    for (struct tb_context *c = tb_contexts_first(&e->contexts); c != NULL; c = tb_contexts_next(&e->contexts, c))
+        for (uint32_t i = 0; c->channel != NULL && c->channel->collective == c && i < c->channel->size; i++) {
+            const struct tb_peer *p = e->peers.by_index[tb_channel_proc(c->channel, i)];
+            if (p != NULL && p->error != TB_OK && p->error != TB_ERR_CLOSED && !p->mourned)
+                channel_lose(c->channel, p);
         }
 }
 

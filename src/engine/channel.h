@@ -36,8 +36,8 @@ static inline uint32_t tb_channel_proc(const struct tb_channel *c, uint32_t rank
 void tb_channel_drop(struct tb_channel *channel); /* one user less */
 void tb_channels_leave(struct tb_engine *e);      /* what they share with others, while there are transports */
 void tb_channels_close(struct tb_engine *e);      /* and all contexts */
-/* It is gone: channels note it, and drivers learn of it. */
-void tb_channels_lose(struct tb_peer *peer);
+/* Those who are dying, but for who leaves in good order, are gone: channels note it, and drivers learn of it. */
+void tb_channels_lose(struct tb_engine *e);
 int tb_channel_mourn(const struct tb_channel *channel); /* tells the story of what is lost; the error */
 
 /* What drivers have for a collective, and the driver of a composite step of it, or NULL. */

@@ -214,16 +214,19 @@ void tb_engine_routes(struct tb_engine *engine)
     tb_engine_unlock(engine);
 }
 
+void tb_engine_lost_all(struct tb_engine *engine, struct tb_proc first, uint32_t count, int error)
+{
+    const struct tb_proc last = {first.job, first.index + count - 1};
+    tb_engine_lock(engine);
+    if (count > 0 && engine_knows(engine, first) && engine_knows(engine, last) &&
+        tb_peers_grow(&engine->peers, last.index) == TB_OK)
+        tb_peers_lose(engine, first.index, count, error);
+    tb_engine_unlock(engine);
+}
+
 void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error)
 {
-    tb_engine_lock(engine);
-    /* Also of one that is heard of for the first time: it may be in a communicator that is being made. */
-    bool known = engine_knows(engine, proc) && proc.index != engine->config.transport.self.index &&
-                 tb_peers_grow(&engine->peers, proc.index) == TB_OK;
-    struct tb_peer *p = known ? tb_peer_of(engine, proc.index) : NULL;
-    if (p != NULL)
-        tb_peer_break(p, error);
-    tb_engine_unlock(engine);
+    tb_engine_lost_all(engine, proc, 1, error);
 }
 
 int tb_engine_reach(struct tb_engine *engine, uint32_t processes)

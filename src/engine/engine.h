@@ -147,8 +147,9 @@ void tb_engine_rest(struct tb_engine *engine);
 /* From control_ready. Connections with agents are for what goes through gateways. */
 int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int descriptor);
 void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error);
-void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc,
-                    int error);                  /* completes its requests with the error */
+/* Completes its requests with the error; or those of so many, from the first on. */
+void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error);
+void tb_engine_lost_all(struct tb_engine *engine, struct tb_proc first, uint32_t count, int error);
 void tb_engine_routes(struct tb_engine *engine); /* the gateways to other hosts have changed */
 
 /* The multicast group is known now. Whoever hears for its host calls it then, since what comes before it listens has to

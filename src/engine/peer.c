@@ -10,6 +10,27 @@ static bool peer_is_local(const struct tb_engine *e, struct tb_proc proc)
     return e->local != NULL && e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
 }
 
+static const struct tb_lost_range *lost_range(const struct tb_peers *peers, uint32_t index)
+{
+    for (uint32_t i = 0; i < peers->unborn_count; i++)
+        if (index - peers->unborn[i].first < peers->unborn[i].count)
+            return &peers->unborn[i];
+    return NULL;
+}
+
+bool tb_peers_has_lost(const struct tb_peers *peers, uint32_t index)
+{
+    return lost_range(peers, index) != NULL;
+}
+
+/* Nothing waits for one that is lost from the beginning. */
+static void peer_begin_lost(struct tb_peer *p, const struct tb_lost_range *range)
+{
+    p->error = range->error;
+    p->mourned = true;
+    p->story = range->story != NULL ? strdup(range->story) : NULL;
+}
+
 struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
 {
     struct tb_peer *p = calloc(1, sizeof *p);
@@ -37,6 +58,9 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     tb_port_open(&p->own_port);
     p->port = p->local ? &p->own_port : &e->ports.network;
     e->peers.by_index[index] = p;
+    const struct tb_lost_range *lost = lost_range(&e->peers, index);
+    if (TB_UNLIKELY(lost != NULL))
+        peer_begin_lost(p, lost);
     return p;
 }
 
@@ -134,6 +158,9 @@ void tb_peers_close(struct tb_peers *peers)
     for (uint32_t i = 0; i < peers->count; i++)
         if (peers->by_index[i] != NULL)
             peer_free(peers->by_index[i]);
+    for (uint32_t i = 0; i < peers->unborn_count; i++)
+        free(peers->unborn[i].story);
+    free(peers->unborn);
     free(peers->by_index);
     free(peers->uses);
     tb_pool_close(&peers->notes);
@@ -231,8 +258,64 @@ void tb_peer_break(struct tb_peer *p, int error)
     p->engine->waiting.events++;
     p->engine->waiting.stirred = true;
     tb_list_append(&p->engine->peers.dying, &p->on_dying);
+    p->engine->peers.fresh++;
     tb_log(error == TB_ERR_CLOSED ? TB_LOG_DEBUG : TB_LOG_INFO, "engine", "process %u: %s", p->proc.index,
            p->story != NULL ? p->story : "");
+}
+
+/* Whether a process that nobody has spoken with is in a channel, so that it matters at once. */
+static bool is_used(const struct tb_peers *peers, uint32_t index)
+{
+    return index < peers->begun || peers->uses[index - peers->begun] > 0;
+}
+
+/* A communicator that is being made may have them. */
+static bool note_unborn(struct tb_peers *peers, uint32_t first, uint32_t count, int error)
+{
+    struct tb_lost_range *grown = reallocarray(peers->unborn, peers->unborn_count + 1u, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    peers->unborn = grown;
+    grown[peers->unborn_count++] = (struct tb_lost_range){first, count, error, strdup(tb_error_story())};
+    peers->lost++;
+    return true;
+}
+
+/* Those that are here, or all; how many are not. */
+static uint32_t break_all(struct tb_engine *e, uint32_t first, uint32_t count, bool all, int error)
+{
+    uint32_t unborn = 0;
+    for (uint32_t index = first; index - first < count; index++) {
+        bool here = e->peers.by_index[index] != NULL || is_used(&e->peers, index);
+        struct tb_peer *p = (here || all) && index != e->config.transport.self.index ? tb_peer_of(e, index) : NULL;
+        if (p != NULL)
+            tb_peer_break(p, error);
+        unborn += !here;
+    }
+    return unborn;
+}
+
+void tb_peers_lose(struct tb_engine *e, uint32_t first, uint32_t count, int error)
+{
+    if (break_all(e, first, count, false, error) > 0 && !note_unborn(&e->peers, first, count, error))
+        break_all(e, first, count, true, error);
+}
+
+/* Who leaves in good order says so on its boards; of the others all channels learn at once. */
+static void mourn(struct tb_peers *peers, struct tb_engine *e)
+{
+    struct tb_peer *p;
+    uint32_t lost = 0;
+    TB_LIST_EACH (p, &peers->dying, struct tb_peer, on_dying)
+        lost += !p->mourned && p->error != TB_ERR_CLOSED;
+    peers->fresh = 0;
+    peers->lost += lost;
+    if (lost > 0)
+        tb_channels_lose(e);
+    TB_LIST_EACH (p, &peers->dying, struct tb_peer, on_dying)
+        p->mourned = true;
+    if (lost > 0)
+        tb_runs_mourn(&e->runs);
 }
 
 int tb_peers_bury(struct tb_peers *peers)
@@ -240,14 +323,11 @@ int tb_peers_bury(struct tb_peers *peers)
     int ended = 0;
     while (!tb_list_empty(&peers->dying)) {
         struct tb_peer *p = TB_CONTAINER(peers->dying.next, struct tb_peer, on_dying);
+        if (peers->fresh > 0)
+            mourn(peers, p->engine);
         tb_list_remove(&p->on_dying);
         tb_list_remove(&p->on_waiting);
         p->credit_due = false;
-        if (p->error != TB_ERR_CLOSED) { /* who leaves in good order says so on its boards */
-            peers->lost++;
-            tb_channels_lose(p);
-            tb_runs_mourn(&p->engine->runs);
-        }
         tb_driving_miss(&p->engine->driving, p);
         /* Whoever is told of the end of a request may use its buffer. */
         if (p->endpoint != NULL && p->endpoint->transport->table->drop != NULL)

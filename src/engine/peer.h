@@ -29,6 +29,7 @@ struct tb_peer {
     bool credit_due;            /* a CREDIT frame waits for room */
     bool parted;                /* the last channel that had it was closed; then it may be: */
     struct tb_list on_parted;   /* in the peers' `parted`: gone as well, and to be forgotten */
+    bool mourned;               /* channels know that it is gone */
     int error;                  /* not TB_OK: nothing more will pass */
     char *story;                /* why */
     uint32_t eager_limit;
@@ -63,6 +64,13 @@ struct tb_note {
     struct tb_message message;
 };
 
+/* Processes that were lost before anybody here needed them. */
+struct tb_lost_range {
+    uint32_t first, count;
+    int error;
+    char *story; /* may be NULL */
+};
+
 /* All of an engine. */
 struct tb_peers {
     struct tb_peer **by_index; /* NULL where one was not needed yet, or is not any more */
@@ -71,9 +79,12 @@ struct tb_peers {
     uint32_t count; /* processes that there is room for: all that some channel has, or that have sent something */
     struct tb_list waiting, dying, parted;
     struct tb_pool notes;
-    uint64_t grant;  /* payload that each may send at first without hearing of it */
-    uint64_t raised; /* what some were granted later, all together */
-    uint32_t lost;   /* of them, so many are gone, and not in good order */
+    uint64_t grant;               /* payload that each may send at first without hearing of it */
+    uint64_t raised;              /* what some were granted later, all together */
+    uint32_t lost;                /* of them, so many are gone, and not in good order; */
+    uint32_t fresh;               /* of the dying, so many of whom channels do not know it yet */
+    struct tb_lost_range *unborn; /* of whom there is no peer: one that is made is lost from the beginning */
+    uint32_t unborn_count;
 };
 
 int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant);
@@ -88,6 +99,10 @@ static inline bool tb_peers_mourn(const struct tb_peers *peers) /* whether it ha
 {
     return !tb_list_empty(&peers->dying) || !tb_list_empty(&peers->parted);
 }
+
+/* So many processes, from that index on, for which there is room, are lost, with the present story. */
+void tb_peers_lose(struct tb_engine *e, uint32_t first, uint32_t count, int error);
+bool tb_peers_has_lost(const struct tb_peers *peers, uint32_t index); /* though there is no peer of it */
 
 struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index); /* NULL: no memory; the story is told */
 int tb_peer_reach(struct tb_peer *p);                              /* finds the endpoint */

@@ -5,13 +5,16 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#define MANY 300000u /* so many that nothing may be looked for by walking over all, for each of them */
+
 static bool knows(void *context, uint32_t index)
 {
-    return index < 5000;
+    return index < MANY;
 }
 
 static struct tb_engine *open_engine(struct loop_net *net)
@@ -100,9 +103,11 @@ static void who_was_never_known(void **state)
     struct loop_net net;
     struct tb_engine *engine = open_engine(&net);
     lose(engine, 9);
-    assert_true(is_kept(engine, 9));
+    assert_false(is_kept(engine, 9)); /* nor does it cost anything before */
     struct tb_channel *a = open_with(engine, 0, 9);
     assert_non_null(a->lost);
+    assert_int_equal(tb_channel_mourn(a), TB_ERR_PEER);
+    assert_non_null(strstr(tb_error_story(), "it was killed"));
     tb_channel_close(a);
     tb_engine_progress(engine);
     assert_false(is_kept(engine, 9));
@@ -142,12 +147,42 @@ static void thousands_in_turn(void **state)
     close_engine(&net, engine);
 }
 
+/* A whole job goes, of which this process has met some. */
+static void very_many_at_once(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    struct tb_channel *with, *before = open_with(engine, 0, 1);
+    uint32_t *procs = malloc(MANY * sizeof *procs);
+    for (uint32_t i = 0; i < MANY; i++)
+        procs[i] = i;
+    const struct tb_channel_config config = {
+        .context = tb_context_make(0, 3, TB_PLANE_POINT), .size = MANY / 2, .procs = procs};
+    assert_int_equal(tb_channel_open(engine, &config, &with), TB_OK);
+    uint64_t begun = tb_clock_now_real();
+    tb_engine_lost_all(engine, (struct tb_proc){7, 2}, MANY - 2, tb_error(TB_ERR_PEER, "it was killed"));
+    tb_engine_progress(engine);
+    assert_true(tb_clock_now_real() - begun < 3000000000u);
+    assert_true(with->lost != NULL && before->lost == NULL);
+    assert_int_equal(tb_peer_of(engine, MANY / 2 - 1)->error, TB_ERR_PEER);
+    assert_false(is_kept(engine, MANY - 1));
+    tb_engine_lost_all(engine, (struct tb_proc){7, MANY - 1}, 2, TB_ERR_PEER); /* who is not there */
+    tb_channel_close(with);
+    struct tb_channel *after = open_with(engine, 2, MANY - 1);
+    assert_non_null(after->lost);
+    tb_channel_close(after);
+    tb_channel_close(before);
+    tb_engine_progress(engine);
+    close_engine(&net, engine);
+    free(procs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_its_last_channel), cmocka_unit_test(who_goes_after_that),
         cmocka_unit_test(who_was_never_known),   cmocka_unit_test(the_first_ones_stay),
-        cmocka_unit_test(thousands_in_turn),
+        cmocka_unit_test(thousands_in_turn),     cmocka_unit_test(very_many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

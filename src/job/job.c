@@ -262,12 +262,13 @@ static int take_lost(struct tb_packet *packet, const struct tb_job_events *event
 {
     struct tb_reader *r = &packet->frame.fields;
     struct tb_proc proc = take_proc(r);
+    uint32_t count = tb_get_u32(r);
     size_t length = 0;
     const char *text = tb_get_bytes(r, &length);
-    if (tb_reader_end(r) != TB_OK)
+    if (tb_reader_end(r) != TB_OK || count == 0 || count > TB_JOB_RANKS_LIMIT)
         return tb_error(TB_ERR_PROTOCOL, "what the agent said about a lost process makes no sense");
     int error = tb_error(TB_ERR_PEER, "%.*s", (int)length, text);
-    events->lost(events->context, proc, error);
+    events->lost(events->context, proc, count, error);
     return TB_OK;
 }
 

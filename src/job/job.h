@@ -192,7 +192,7 @@ struct tb_job_events {
     /* A stream that was asked for (or that another rank asked for) is here: the descriptor belongs to the callee. */
     void (*connection)(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor);
     void (*refused)(void *context, struct tb_proc proc, enum tb_stream stream, int error); /* story in tb_error */
-    void (*lost)(void *context, struct tb_proc proc, int error);
+    void (*lost)(void *context, struct tb_proc first, uint32_t count, int error);          /* likewise */
     void (*routes)(void *context); /* job.routes has changed; may be NULL */
     /* Somebody wants to know what this rank waits for; tb_job_tell_waits answers. May be NULL. */
     void (*asked)(void *context, uint32_t number);

@@ -129,7 +129,7 @@ static void on_refused(void *context, struct tb_proc proc, enum tb_stream stream
     seen.refusals++;
 }
 
-static void on_lost(void *context, struct tb_proc proc, int error) {}
+static void on_lost(void *context, struct tb_proc first, uint32_t count, int error) {}
 
 static void tell_connection(int agent, int error, int descriptor)
 {

@@ -131,7 +131,7 @@ void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct t
     tb_control_stream_end(&agent->control);
 }
 
-void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, const char *why)
+void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, uint32_t count, const char *why)
 {
     for (uint32_t i = 0; i < agents->count; i++) {
         struct tb_host_agent *agent = &agents->all[i];
@@ -140,6 +140,7 @@ void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, co
         struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_LOST);
         tb_put_u32(w, proc.job);
         tb_put_u32(w, proc.index);
+        tb_put_u32(w, count);
         tb_put_text(w, why);
         tb_control_stream_end(&agent->control);
     }

@@ -168,6 +168,60 @@ static void guests_have_limits(void **state)
     unmake(&b);
 }
 
+/* Then who accepts would wait for ever, since nobody else fits either; and it is told before another one comes. */
+static void indices_that_are_used_up(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    const struct tb_rank_range others = {
+        .first_rank = RANKS, .count = TB_JOB_RANKS_LIMIT - RANKS - 1, .job = 5, .home = 0};
+    assert_int_equal(tb_worlds_add(&a.book, &others, 1), TB_OK);
+    open_port(&a);
+    for (uint32_t waits = 0; waits < 2; waits++) { /* whoever comes first */
+        a.answers = b.answers = a.tells = b.tells = 0;
+        if (waits)
+            want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+        connect_to(&b, &a, 0, 2);
+        if (!waits)
+            want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+        assert_int_equal(a.answers, 1);
+        assert_int_equal(a.error, TB_ERR_LIMIT);
+        assert_non_null(strstr(a.text, "1048576 processes in all"));
+        carry(&a, &b, false);
+        assert_int_equal(b.answers, 1);
+        assert_int_equal(b.error, TB_ERR_CLOSED);
+        assert_non_null(strstr(b.text, "the other job has refused: a job can know 1048576 processes"));
+        assert_true(tb_list_empty(&a.meetings.foreign.links.all) && tb_list_empty(&a.meetings.foreign.jobs));
+    }
+    a.answers = b.answers = a.tells = b.tells = 0;
+    meet(&a, &b, 0, 1); /* there is one left */
+    unmake(&a);
+    unmake(&b);
+}
+
+/* It is the one that connects which can know nobody else: who accepts waits for another one. */
+static void indices_of_who_connects_that_are_used_up(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    const struct tb_rank_range others = {
+        .first_rank = RANKS, .count = TB_JOB_RANKS_LIMIT - RANKS - 1, .job = 5, .home = 0};
+    assert_int_equal(tb_worlds_add(&b.book, &others, 1), TB_OK);
+    open_port(&a);
+    connect_to(&b, &a, 0, 1);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    carry(&a, &b, false);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(b.error, TB_ERR_LIMIT);
+    carry(&b, &a, true);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, TB_AGAIN);
+    unmake(&a);
+    unmake(&b);
+}
+
 /* Another job says things that a terminal would obey. */
 static void what_others_say_is_shown(void **state)
 {
@@ -228,6 +282,8 @@ int main(void)
         cmocka_unit_test(who_accepts_is_not_kept_longer_than_it_wants),
         cmocka_unit_test(guests_that_go_with_others),
         cmocka_unit_test(guests_have_limits),
+        cmocka_unit_test(indices_that_are_used_up),
+        cmocka_unit_test(indices_of_who_connects_that_are_used_up),
         cmocka_unit_test(what_others_say_is_shown),
         cmocka_unit_test(contexts_that_are_not_theirs),
     };

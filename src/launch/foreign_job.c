@@ -73,8 +73,10 @@ int tb_foreign_job_place(const struct tb_foreign_job *job, const uint32_t *homes
         if (tb_foreign_job_find(job, sorted[i], &known))
             continue;
         if (next == TB_JOB_RANKS_LIMIT)
-            rc = tb_error(TB_ERR_LIMIT, "a job can know %u processes in all, those of other jobs included",
-                          TB_JOB_RANKS_LIMIT);
+            rc = tb_error(TB_ERR_LIMIT,
+                          "a job can know %u processes in all, those of other jobs that it has met included, and %u "
+                          "more of another one are too many",
+                          TB_JOB_RANKS_LIMIT, count);
         else if (last != NULL && last->home + last->count == sorted[i])
             last->count++;
         else
@@ -108,6 +110,60 @@ int tb_foreign_job_add(struct tb_foreign_job *job, const struct tb_rank_range *r
     job->range_count += count;
     qsort(grown, job->range_count, sizeof *grown, by_home);
     return TB_OK;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct tb_rank_range *x = a, *y = b;
+    return x->first_rank < y->first_rank ? -1 : x->first_rank > y->first_rank;
+}
+
+/* What a range has of those from `home` on. */
+static struct tb_rank_range cut(const struct tb_rank_range *range, uint32_t home, uint32_t count)
+{
+    uint64_t end = (uint64_t)home + count, range_end = (uint64_t)range->home + range->count;
+    uint32_t first = range->home > home ? range->home : home;
+    uint64_t last = end < range_end ? end : range_end;
+    return (struct tb_rank_range){.first_rank = range->first_rank + (first - range->home),
+                                  .count = last > first ? (uint32_t)(last - first) : 0};
+}
+
+/* Each of them can be lost once; what is said more often would be told all our processes as often. */
+static int count_losses(struct tb_foreign_job *job, uint32_t pieces)
+{
+    uint32_t processes = 0;
+    for (uint32_t i = 0; i < job->range_count; i++)
+        processes += job->ranges[i].count;
+    job->vain += pieces == 0;
+    job->losses += pieces;
+    return job->losses <= processes && job->vain <= TB_JOB_RANKS_LIMIT
+               ? TB_OK
+               : tb_error(TB_ERR_PROTOCOL, "the other job loses more processes than it has");
+}
+
+int tb_foreign_job_lose(struct tb_foreign_job *job, uint32_t home, uint32_t count,
+                        void (*each)(void *context, uint32_t first, uint32_t count), void *context)
+{
+    struct tb_rank_range *lost = calloc(job->range_count + 1u, sizeof *lost);
+    uint32_t found = 0, merged = 0;
+    if (lost == NULL)
+        return tb_error(TB_ERR_MEMORY, "mpiexec has no memory for processes of another job");
+    for (uint32_t i = 0; i < job->range_count; i++) {
+        lost[found] = cut(&job->ranges[i], home, count);
+        found += lost[found].count > 0;
+    }
+    qsort(lost, found, sizeof *lost, by_first);
+    for (uint32_t i = 1; i < found; i++)
+        if (lost[merged].first_rank + lost[merged].count == lost[i].first_rank)
+            lost[merged].count += lost[i].count;
+        else
+            lost[++merged] = lost[i];
+    found = found > 0 ? merged + 1 : 0;
+    int rc = count_losses(job, found);
+    for (uint32_t i = 0; rc == TB_OK && i < found; i++)
+        each(context, lost[i].first_rank, lost[i].count);
+    free(lost);
+    return rc;
 }
 
 static int by_index(const void *a, const void *b)
@@ -147,7 +203,7 @@ int tb_foreign_job_meet(struct tb_foreign_job *job, const uint32_t *procs, uint3
 void tb_foreign_job_leave(struct tb_foreign_job *job, uint32_t index, uint32_t meeting)
 {
     struct tb_foreign_member *member = member_of(job, job->member_count, index);
-    if (member == NULL || member->left || (meeting != 0 && meeting != member->meeting))
+    if (member == NULL || member->left || (meeting != 0 && meeting < member->meeting))
         return;
     member->left = true;
     job->staying--;
@@ -158,8 +214,45 @@ bool tb_foreign_job_all_left(const struct tb_foreign_job *job)
     return job->staying == 0;
 }
 
+bool tb_foreign_job_misses(const struct tb_foreign_job *job, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < job->member_count; i++)
+        if (job->members[i].index - first < count)
+            return true;
+    return false;
+}
+
+void tb_foreign_job_note_lost(struct tb_foreign_job *job, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < job->member_count; i++)
+        job->members[i].lost = job->members[i].lost || job->members[i].index - first < count;
+}
+
+bool tb_foreign_job_take_lost(struct tb_foreign_job *job, uint32_t *first, uint32_t *count)
+{
+    uint32_t i = 0;
+    while (i < job->member_count && !job->members[i].lost)
+        i++;
+    *first = i < job->member_count ? job->members[i].index : 0;
+    for (*count = 0; i < job->member_count && job->members[i].lost && job->members[i].index == *first + *count; i++) {
+        job->members[i].lost = false;
+        ++*count;
+    }
+    return *count > 0;
+}
+
+/* How many of ours have indices without a gap, from that one on. */
+static uint32_t run_of(const struct tb_foreign_job *job, uint32_t from)
+{
+    uint32_t count = 1;
+    while (from + count < job->member_count && job->members[from + count].index == job->members[from].index + count)
+        count++;
+    return count;
+}
+
 void tb_foreign_job_put_names(const struct tb_foreign_job *job, struct tb_writer *w)
 {
+    uint32_t runs = 0;
     tb_put_u32(w, job->number);
     tb_put_u32(w, job->range_count);
     for (uint32_t i = 0; i < job->range_count; i++) {
@@ -167,9 +260,11 @@ void tb_foreign_job_put_names(const struct tb_foreign_job *job, struct tb_writer
         tb_put_u32(w, job->ranges[i].count);
         tb_put_u32(w, job->ranges[i].home);
     }
-    tb_put_u32(w, job->member_count);
-    for (uint32_t i = 0; i < job->member_count; i++) {
+    for (uint32_t i = 0; i < job->member_count; i += run_of(job, i))
+        runs++;
+    tb_put_u32(w, runs);
+    for (uint32_t i = 0; i < job->member_count; i += run_of(job, i)) {
         tb_put_u32(w, job->members[i].index);
-        tb_put_u32(w, 1);
+        tb_put_u32(w, run_of(job, i));
     }
 }

@@ -10,6 +10,7 @@ struct tb_foreign_member {
     uint32_t index;   /* of ours */
     uint32_t meeting; /* the last one at which it has met some of theirs */
     bool left;        /* it has no communicator with them any more, or has ended */
+    bool lost;        /* it has died, and our job goes on, which they are to be told */
 };
 
 struct tb_foreign_job {
@@ -21,6 +22,7 @@ struct tb_foreign_job {
     uint32_t range_count, member_count;
     struct tb_foreign_member *members; /* ours, by index, */
     uint32_t staying;                  /* of whom so many have not left */
+    uint32_t losses, vain;             /* ranges of theirs that were lost, and words of that which named nobody */
     bool left, they_left;              /* all of them, as the other side was told, or has told us */
 };
 /* Nobody has said that it has left; from then on, whoever meets meets in another generation. */
@@ -37,11 +39,20 @@ bool tb_foreign_job_find(const struct tb_foreign_job *job, uint32_t home, uint32
 int tb_foreign_job_place(const struct tb_foreign_job *job, const uint32_t *homes, uint32_t count, uint32_t next,
                          uint32_t host, struct tb_rank_range **ranges, uint32_t *range_count);
 int tb_foreign_job_add(struct tb_foreign_job *job, const struct tb_rank_range *ranges, uint32_t count);
+/* Of theirs, so many from this one on are lost: `each` is called with their indices here, of as few ranges as can be.
+ * TB_ERR_PROTOCOL: more are to be lost than there are. */
+int tb_foreign_job_lose(struct tb_foreign_job *job, uint32_t home, uint32_t count,
+                        void (*each)(void *context, uint32_t first, uint32_t count), void *context);
 /* These of ours meet some of theirs, at a meeting with this number. */
 int tb_foreign_job_meet(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count, uint32_t meeting);
 /* One of ours has left, after that meeting: if there was a later one, it has not. 0: it has ended. */
 void tb_foreign_job_leave(struct tb_foreign_job *job, uint32_t index, uint32_t meeting);
 bool tb_foreign_job_all_left(const struct tb_foreign_job *job);
+/* Of ours, those of a range have died: whether some of them have met theirs. What cannot be told now is noted, and
+ * taken out later, range by range, until there is none. */
+bool tb_foreign_job_misses(const struct tb_foreign_job *job, uint32_t first, uint32_t count);
+void tb_foreign_job_note_lost(struct tb_foreign_job *job, uint32_t first, uint32_t count);
+bool tb_foreign_job_take_lost(struct tb_foreign_job *job, uint32_t *first, uint32_t *count);
 void tb_foreign_job_put_names(const struct tb_foreign_job *job, struct tb_writer *w); /* as in TB_BORDER_NAMES */
 
 #endif

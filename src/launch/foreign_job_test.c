@@ -76,6 +76,45 @@ static void who_has_left(void **state)
     tb_foreign_job_free(job);
 }
 
+struct lost {
+    uint32_t calls, first, count;
+};
+
+static void note_lost(void *context, uint32_t first, uint32_t count)
+{
+    struct lost *lost = context;
+    lost->calls++;
+    lost->first = first;
+    lost->count = count;
+}
+
+/* Ranges of theirs, as they are known here. */
+static void who_is_lost(void **state)
+{
+    struct tb_foreign_job *job = tb_foreign_job_new(7, 1);
+    introduce(job, (const uint32_t[]){9, 8, 4}, 3, 100);         /* 4 is 100, 8 and 9 follow */
+    introduce(job, (const uint32_t[]){5, 6, 7, 10, 11}, 5, 200); /* 5 is 200, 10 is 203 */
+    static const struct {
+        uint32_t home, count, calls, first, lost;
+    } cases[] = {
+        {4, 1, 1, 100, 1}, {6, 1, 1, 201, 1}, {8, 2, 1, 101, 2}, {9, 2, 2, 203, 1}, {4, UINT32_MAX, 2, 200, 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct lost lost = {0};
+        job->losses = 0;
+        assert_int_equal(tb_foreign_job_lose(job, cases[i].home, cases[i].count, note_lost, &lost), TB_OK);
+        assert_int_equal(lost.calls, cases[i].calls);
+        assert_int_equal(lost.first, cases[i].first);
+        assert_int_equal(lost.count, cases[i].lost);
+    }
+    static const uint32_t none[][2] = {{0, 4}, {12, 9}, {UINT32_MAX, UINT32_MAX}, {5, 0}};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        struct lost lost = {0};
+        assert_int_equal(tb_foreign_job_lose(job, none[i][0], none[i][1], note_lost, &lost), TB_OK);
+        assert_int_equal(lost.calls, 0);
+    }
+    tb_foreign_job_free(job);
+}
+
 /* Every second process, so that each is a range of its own. */
 static void very_many(void **state)
 {
@@ -92,6 +131,9 @@ static void very_many(void **state)
         assert_int_equal(index, 100 + i);
         assert_false(tb_foreign_job_find(job, 2 * i + 1, &index));
     }
+    struct lost lost = {0};
+    assert_int_equal(tb_foreign_job_lose(job, 0, TB_JOB_RANKS_LIMIT, note_lost, &lost), TB_OK);
+    assert_true(lost.calls == 1 && lost.first == 100 && lost.count == MANY);
     assert_int_equal(tb_foreign_job_meet(job, procs, MANY, 1), TB_OK);
     assert_int_equal(tb_foreign_job_meet(job, procs, MANY, 2), TB_OK);
     for (uint32_t i = 0; i < MANY; i++) {
@@ -109,6 +151,7 @@ int main(void)
         cmocka_unit_test(each_keeps_its_index),
         cmocka_unit_test(parties_that_make_no_sense),
         cmocka_unit_test(who_has_left),
+        cmocka_unit_test(who_is_lost),
         cmocka_unit_test(very_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,28 +51,47 @@ static void job_free(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job)
     tb_foreign_job_free(job);
 }
 
+/* What our processes are told of those of another job that are lost. */
+struct loss {
+    struct tb_foreign_jobs *jobs;
+    const char *text;
+};
+
+static void tell_loss(void *context, uint32_t first, uint32_t count)
+{
+    const struct loss *loss = context;
+    tb_agent_orders_lost(loss->jobs->agents, (struct tb_proc){loss->jobs->book->job, first}, count, loss->text);
+}
+
 /* Its processes are lost, unless ours have left it. */
 static void job_lose(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job, const char *why)
 {
     char text[512];
     snprintf(text, sizeof text, "it is of another job (%08x), which cannot be reached any more: %s", job->number, why);
-    for (uint32_t i = 0; !job->left && i < job->range_count; i++)
-        for (uint32_t k = 0; k < job->ranges[i].count; k++)
-            tb_agent_orders_lost(jobs->agents, (struct tb_proc){jobs->book->job, job->ranges[i].first_rank + k}, text);
+    job->losses = 0; /* some may have been told of before */
+    if (!job->left)
+        tb_foreign_job_lose(job, 0, TB_JOB_RANKS_LIMIT, tell_loss, &(struct loss){jobs, text});
     job_free(jobs, job);
+}
+
+/* The one by which the other side knows the job as we do; NULL: it does not yet, and is told when it does. */
+static struct tb_foreign_link *link_of(const struct tb_foreign_jobs *jobs, const struct tb_foreign_job *job)
+{
+    struct tb_foreign_link *link;
+    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
+        if (link->job == job && (link->phase == TB_FOREIGN_ANSWERED || link->phase == TB_FOREIGN_MET))
+            return link;
+    return NULL;
 }
 
 /* The last of ours has left, or the other side has: that is told, and when both have, all is over. */
 static void check_left(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job)
 {
-    struct tb_foreign_link *link;
     if (!job->left && job->pending == 0 && tb_foreign_job_all_left(job)) {
+        struct tb_foreign_link *link = link_of(jobs, job);
         job->left = true;
-        TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
-            if (link->job == job) {
-                tb_foreign_link_tell_word(link, TB_FOREIGN_LEFT, NULL);
-                break;
-            }
+        if (link != NULL)
+            tb_foreign_link_tell_word(link, TB_FOREIGN_LEFT, NULL);
     }
     if (job->left && job->they_left)
         job_free(jobs, job);
@@ -268,8 +287,12 @@ int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link 
     if (rc == TB_OK)
         rc = tb_introduction_begin(link, job);
     if (rc != TB_OK) {
-        tb_foreign_link_tell_word(link, TB_FOREIGN_REFUSE, tb_error_story());
-        link_lose(link, tb_error_story(), true);
+        char why[400];
+        snprintf(why, sizeof why, "%s", tb_error_story());
+        tb_foreign_link_tell_word(link, TB_FOREIGN_REFUSE, why);
+        if (rc == TB_ERR_LIMIT || rc == TB_ERR_MEMORY) /* it is this job that can meet nobody else */
+            tb_foreign_link_answer(link, rc, why, NULL, 0);
+        link_lose(link, why, true);
     }
     return TB_OK;
 }
@@ -315,17 +338,17 @@ static void show(const char *bytes, size_t length, char *to, size_t size)
     tb_visible_text(text, to, size);
 }
 
-static void take_lost(struct tb_foreign_link *link, struct tb_reader *r)
+static int take_lost(struct tb_foreign_link *link, struct tb_reader *r)
 {
-    uint32_t home = tb_get_u32(r), index;
+    uint32_t home = tb_get_u32(r), count = tb_get_u32(r);
     size_t length = 0;
     const char *why = tb_get_bytes(r, &length);
     char text[512];
-    if (link->job == NULL || tb_reader_end(r) != TB_OK || !tb_foreign_job_find(link->job, home, &index))
-        return;
+    if (tb_reader_end(r) != TB_OK || count == 0)
+        return tb_error(TB_ERR_PROTOCOL, "the other job says nothing sensible");
     int used = snprintf(text, sizeof text, "it is of another job (%08x): ", link->job->number);
     show(why, length, text + used, sizeof text - (size_t)used);
-    tb_agent_orders_lost(jobs_of(link)->agents, (struct tb_proc){jobs_of(link)->book->job, index}, text);
+    return tb_foreign_job_lose(link->job, home, count, tell_loss, &(struct loss){jobs_of(link), text});
 }
 
 static int take_words(struct tb_foreign_link *link, struct tb_reader *r)
@@ -336,13 +359,14 @@ static int take_words(struct tb_foreign_link *link, struct tb_reader *r)
         return take_introduction(link, r);
     if (word == TB_FOREIGN_ACCEPT)
         return take_acceptance(link, r);
+    bool met = link->job != NULL && link->phase >= TB_FOREIGN_ANSWERED; /* who it is is known, and that it is */
+    if (word == TB_FOREIGN_LOST && met)
+        return take_lost(link, r);
     if (word == TB_FOREIGN_READY && link->phase == TB_FOREIGN_ANSWERED) {
         tb_introduction_end(link);
-    } else if (word == TB_FOREIGN_LEFT && link->job != NULL) {
+    } else if (word == TB_FOREIGN_LEFT && met) {
         link->job->they_left = true;
         check_left(jobs_of(link), link->job);
-    } else if (word == TB_FOREIGN_LOST) {
-        take_lost(link, r);
     } else if (word == TB_FOREIGN_REFUSE) {
         const char *text = tb_get_bytes(r, &length);
         char shown[800] = "";
@@ -441,19 +465,15 @@ void tb_foreign_jobs_forget(struct tb_foreign_jobs *jobs, uint32_t rank)
     }
 }
 
-void tb_foreign_jobs_lost(struct tb_foreign_jobs *jobs, uint32_t rank, const char *text)
+void tb_foreign_jobs_lost(struct tb_foreign_jobs *jobs, uint32_t first, uint32_t count, const char *text)
 {
-    struct tb_foreign_link *link;
-    TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node) {
-        struct tb_writer w;
-        if (link->job == NULL)
-            continue;
-        tb_writer_open(&w);
-        tb_put_u8(&w, TB_FOREIGN_LOST);
-        tb_put_u32(&w, rank);
-        tb_put_text(&w, text);
-        tb_foreign_link_tell(link, &w);
-        tb_writer_close(&w);
+    struct tb_foreign_job *job;
+    TB_LIST_EACH (job, &jobs->jobs, struct tb_foreign_job, node) {
+        struct tb_foreign_link *link = link_of(jobs, job);
+        if (link == NULL)
+            tb_foreign_job_note_lost(job, first, count);
+        else if (tb_foreign_job_misses(job, first, count))
+            tb_foreign_link_tell_lost(link, first, count, text);
     }
 }
 

@@ -55,8 +55,9 @@ int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link 
 void tb_foreign_jobs_refuse(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link);
 /* A rank has left another job, after that meeting. */
 void tb_foreign_jobs_leave(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t job, uint32_t meeting);
-void tb_foreign_jobs_forget(struct tb_foreign_jobs *jobs, uint32_t rank);                 /* it has ended, */
-void tb_foreign_jobs_lost(struct tb_foreign_jobs *jobs, uint32_t rank, const char *text); /* or died, and we go on */
+void tb_foreign_jobs_forget(struct tb_foreign_jobs *jobs, uint32_t rank); /* it has ended; */
+/* or so many, from that one on, have died, and we go on. */
+void tb_foreign_jobs_lost(struct tb_foreign_jobs *jobs, uint32_t first, uint32_t count, const char *text);
 /* All our processes have ended: is there a job that has not left, and may still need what they have said? False after
  * the parameter link_patience, in any case. */
 bool tb_foreign_jobs_part(struct tb_foreign_jobs *jobs);

@@ -35,7 +35,6 @@ static void who_has_left_hears_nothing(void **state)
     uint32_t met = a.answer->meeting;
     leave(&a, 0, b.book.job, met);
     leave(&a, 1, b.book.job, met);
-    leave(&a, 2, b.book.job, met + 1); /* of a meeting that is to come */
     assert_int_equal(a.tells, 0);
     leave(&a, 2, b.book.job, met);
     assert_int_equal(a.tells, 1);
@@ -47,6 +46,7 @@ static void who_has_left_hears_nothing(void **state)
     say_text(&b, TB_BORDER_ENDED, 1, "gone", NULL);
     hear(&b);
     assert_int_equal(b.lost, RANKS);
+    assert_int_equal(b.losses, 1); /* however many they are */
     unmake(&a);
     unmake(&b);
 }
@@ -98,6 +98,116 @@ static void another_generation_begins_while_one_ends(void **state)
     assert_int_equal(a.lost + b.lost, 0);
     unmake(&a);
     unmake(&b);
+}
+
+/* Two of a job come before either has met anybody: they are of two generations, and who leaves one leaves both. */
+static void generations_beside_each_other(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    connect_to(&b, &a, 0, 1);
+    connect_to(&b, &a, 1, 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, 1);
+        carry(&a, &b, false);
+        carry(&b, &a, true);
+    }
+    assert_true(a.answers == 2 && b.answers == 2);
+    assert_int_equal(a.answer->procs[0], RANKS + 1);
+    leave(&a, 0, b.book.job, a.answer->meeting);
+    struct tb_foreign_job *job;
+    TB_LIST_EACH (job, &a.meetings.foreign.jobs, struct tb_foreign_job, node)
+        assert_true(job->left);
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Processes of a job that goes on. */
+static void some_are_lost(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 1, 2);
+    a.tells = 0;
+    tb_foreign_jobs_lost(&b.meetings.foreign, 0, 1, "whom nobody has met");
+    hear(&b);
+    assert_int_equal(b.tells, 0);
+    tb_foreign_jobs_lost(&b.meetings.foreign, 0, RANKS, "all of them");
+    hear(&b);
+    assert_int_equal(b.tells, 1);
+    carry(&b, &a, true);
+    assert_true(a.losses == 1 && a.lost == 2 && a.lost_first == RANKS);
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Who dies before the others know it would be waited for. */
+static void some_are_lost_while_they_meet(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    connect_to(&b, &a, 0, 2);
+    a.deaf = true;
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    a.tells = 0;
+    tb_foreign_jobs_lost(&a.meetings.foreign, 1, 2, "killed");
+    hear(&a);
+    assert_int_equal(a.tells, 0); /* they do not know it yet */
+    tb_foreign_jobs_told(&a.meetings.foreign, 0, RANKS);
+    hear(&a);
+    assert_int_equal(a.tells, 2); /* accepted, and lost */
+    assert_int_equal(a.told[0], TB_FOREIGN_LOST);
+    assert_int_equal(a.told[1], 1);
+    assert_int_equal(a.told[5], 2);
+    unmake(&a);
+    unmake(&b);
+}
+
+/* What would be told all our processes each time has an end. */
+static void losses_without_end(void **state)
+{
+    static const char lost[] = {5, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0},
+                      nobody[] = {5, 9, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0};
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 1, 2);
+    tell(&a, 1 | TB_BORDER_CAME_HERE, nobody, sizeof nobody);
+    for (uint32_t i = 0; i < 10; i++)
+        tell(&a, 1 | TB_BORDER_CAME_HERE, lost, sizeof lost);
+    assert_int_equal(a.closed, 1);
+    assert_int_equal(a.losses, 3); /* twice, as it has two, and then all of it */
+    assert_true(tb_list_empty(&a.meetings.foreign.jobs));
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Words about processes of a job that has not been met. */
+static void words_that_come_too_early(void **state)
+{
+    static const char lost[] = {5, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, *const words[] = {lost, "\4", "\3"};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct side a, b;
+        make(&a, 0x11111111);
+        make(&b, 0x77777777);
+        open_port(&a);
+        meet(&a, &b, 0, 1);
+        connect_to(&b, &a, 1, 1); /* again: it is known to be that job, if it is it */
+        tell(&b, 2, words[i], i == 0 ? sizeof lost : 1);
+        assert_int_equal(b.answers, 1);
+        assert_int_equal(b.error, TB_ERR_PROTOCOL);
+        assert_int_equal(b.losses, 0);
+        assert_false(tb_list_empty(&b.meetings.foreign.jobs)); /* that one is as it was */
+        unmake(&a);
+        unmake(&b);
+    }
 }
 
 static void jobs_that_are_not_alike_do_not_meet(void **state)
@@ -221,8 +331,8 @@ static void changed_words_of_another_launcher(void **state)
     say(&b, TB_BORDER_UP, b.dialed, NULL, 0);
     hear(&b);
     length = record(recording, &b);
-    const uint8_t more[][8] = {{3}, {5, 1, 0, 0, 0, 0, 0, 0}, {4}};
-    const size_t lengths[] = {1, 8, 1};
+    const uint8_t more[][13] = {{3}, {5, 1, 0, 0, 0, 1}, {4}};
+    const size_t lengths[] = {1, 13, 1};
     for (size_t i = 0; i < 3; i++) {
         memcpy(b.told, more[i], lengths[i]);
         b.told_length = lengths[i];
@@ -237,13 +347,12 @@ static void changed_words_of_another_launcher(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_gets_indices_for_the_other),
-        cmocka_unit_test(who_has_left_hears_nothing),
-        cmocka_unit_test(both_leave_and_meet_again),
-        cmocka_unit_test(another_generation_begins_while_one_ends),
-        cmocka_unit_test(jobs_that_are_not_alike_do_not_meet),
-        cmocka_unit_test(links_that_go_with_a_rank),
-        cmocka_unit_test(all_borders_know_before_anybody_is_told),
+        cmocka_unit_test(each_gets_indices_for_the_other),   cmocka_unit_test(who_has_left_hears_nothing),
+        cmocka_unit_test(both_leave_and_meet_again),         cmocka_unit_test(another_generation_begins_while_one_ends),
+        cmocka_unit_test(generations_beside_each_other),     cmocka_unit_test(some_are_lost),
+        cmocka_unit_test(some_are_lost_while_they_meet),     cmocka_unit_test(losses_without_end),
+        cmocka_unit_test(words_that_come_too_early),         cmocka_unit_test(jobs_that_are_not_alike_do_not_meet),
+        cmocka_unit_test(links_that_go_with_a_rank),         cmocka_unit_test(all_borders_know_before_anybody_is_told),
         cmocka_unit_test(changed_words_of_another_launcher),
     };
     return tb_param_load() == TB_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;

@@ -40,6 +40,18 @@ void tb_foreign_link_tell_word(struct tb_foreign_link *link, enum tb_foreign_wor
     tb_writer_close(&w);
 }
 
+void tb_foreign_link_tell_lost(struct tb_foreign_link *link, uint32_t first, uint32_t count, const char *text)
+{
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_u8(&w, TB_FOREIGN_LOST);
+    tb_put_u32(&w, first);
+    tb_put_u32(&w, count);
+    tb_put_text(&w, text);
+    tb_foreign_link_tell(link, &w);
+    tb_writer_close(&w);
+}
+
 void tb_foreign_link_answer(struct tb_foreign_link *link, int error, const char *text, const void *bytes, size_t length)
 {
     if (link->asked == 0)

@@ -16,7 +16,7 @@ enum tb_foreign_word {
     TB_FOREIGN_REFUSE,    /* text why */
     TB_FOREIGN_READY,     /* who has accepted is known to all here */
     TB_FOREIGN_LEFT,      /* all who had met you have left */
-    TB_FOREIGN_LOST       /* process, text: it has died, and we go on */
+    TB_FOREIGN_LOST       /* process, count, text: it and those behind it that you know have died, and we go on */
 };
 
 enum tb_foreign_phase {
@@ -79,6 +79,7 @@ int tb_foreign_link_dial(struct tb_foreign_link *link, const struct tb_key *key,
 /* To the other launcher. */
 void tb_foreign_link_tell(struct tb_foreign_link *link, const struct tb_writer *words);
 void tb_foreign_link_tell_word(struct tb_foreign_link *link, enum tb_foreign_word word, const char *text);
+void tb_foreign_link_tell_lost(struct tb_foreign_link *link, uint32_t first, uint32_t count, const char *text);
 /* To whoever waits for it, if somebody still does. */
 void tb_foreign_link_answer(struct tb_foreign_link *link, int error, const char *text, const void *bytes,
                             size_t length);

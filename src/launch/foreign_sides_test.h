@@ -23,7 +23,8 @@ struct side {
     struct tb_control_stream heard;
     struct tb_meeting_party *answer; /* the last one, */
     int error;                       /* and its code, */
-    uint32_t answers, lost, names, closed;
+    uint32_t answers, names, closed;
+    uint32_t losses, lost, lost_first; /* how often somebody was, how many in all, and who was the last time */
     char text[1200], name[TB_PORT_NAME_BYTES];
     uint32_t dialed; /* link */
     uint8_t told[4096];
@@ -135,6 +136,14 @@ static inline void take_answer(struct side *s, struct tb_reader *r)
     s->answers++;
 }
 
+static inline void take_lost(struct side *s, struct tb_reader *r)
+{
+    assert_int_equal(tb_get_u32(r), s->book.job);
+    s->lost_first = tb_get_u32(r);
+    s->lost += tb_get_u32(r);
+    s->losses++;
+}
+
 /* All that it has said by now. */
 static inline void hear(struct side *s)
 {
@@ -151,7 +160,8 @@ static inline void hear(struct side *s)
                 take_answer(s, &frame.fields);
             else if (frame.kind == TB_CONTROL_WORLD && !s->deaf) /* count, then the first index */
                 tb_foreign_jobs_told(&s->meetings.foreign, 0, (tb_get_u32(&frame.fields), tb_get_u32(&frame.fields)));
-            s->lost += frame.kind == TB_CONTROL_LOST;
+            else if (frame.kind == TB_CONTROL_LOST)
+                take_lost(s, &frame.fields);
         }
     }
 }

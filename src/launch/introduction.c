@@ -36,6 +36,16 @@ static void names_tell(struct tb_foreign_links *links, const struct tb_foreign_j
     }
 }
 
+/* What has happened to ours since the others have heard of them, and could not be told before. */
+static void tell_rest(struct tb_foreign_link *link)
+{
+    uint32_t first, count;
+    while (tb_foreign_job_take_lost(link->job, &first, &count))
+        tb_foreign_link_tell_lost(link, first, count, "it has died while the two jobs met");
+    if (link->job->left)
+        tb_foreign_link_tell_word(link, TB_FOREIGN_LEFT, NULL);
+}
+
 /* The party of the others, as our ranks know them. */
 void tb_introduction_end(struct tb_foreign_link *link)
 {
@@ -53,6 +63,7 @@ static void all_named(struct tb_foreign_link *link)
     struct tb_writer w;
     if (link->port_job != 0) {
         tb_foreign_link_tell_word(link, TB_FOREIGN_READY, NULL);
+        tell_rest(link);
         tb_introduction_end(link);
         return;
     }
@@ -64,6 +75,7 @@ static void all_named(struct tb_foreign_link *link)
     tb_put_bytes(&w, link->mine, link->mine_length);
     tb_foreign_link_tell(link, &w);
     tb_writer_close(&w);
+    tell_rest(link);
 }
 
 /* Whether the borders of all links to the job have the names that they were told. */

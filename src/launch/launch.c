@@ -350,9 +350,9 @@ static void rank_lost(void *context, uint32_t rank, const char *text)
 {
     struct tb_launch *launch = context;
     tb_job_report_say(&launch->report, "%s; the job goes on without it", text);
-    tb_agent_orders_lost(&launch->agents, (struct tb_proc){launch->plan.placement.book.job, rank}, text);
+    tb_agent_orders_lost(&launch->agents, (struct tb_proc){launch->plan.placement.book.job, rank}, 1, text);
     tb_spawns_note_lost(&launch->spawns, rank, text);
-    tb_foreign_jobs_lost(&launch->spawns.meetings.foreign, rank, text);
+    tb_foreign_jobs_lost(&launch->spawns.meetings.foreign, rank, 1, text);
 }
 
 /* Some are ended for the failure of one of them, and those that are not connected with it go on. */
@@ -364,8 +364,8 @@ static void worlds_parted(void *context, const uint32_t *worlds, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         uint32_t end, rank = tb_worlds_of(&launch->plan.placement.book, worlds[i], &end);
         tb_agent_orders_end_world(&launch->agents, worlds[i]);
-        for (; rank < end; rank++) /* other jobs, whose ends of links to this one stay, do not notice else */
-            tb_foreign_jobs_lost(&launch->spawns.meetings.foreign, rank, text);
+        /* Other jobs, whose ends of links to this one stay, do not notice else. */
+        tb_foreign_jobs_lost(&launch->spawns.meetings.foreign, rank, end - rank, text);
     }
 }
 

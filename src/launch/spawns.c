@@ -271,7 +271,7 @@ static void start(struct tb_spawns *spawns, struct spawned_world *world)
     world->phase = STARTING;
     tell_hosts(spawns, world, TB_CONTROL_WORLD_START, world->bytes, world->length);
     for (uint32_t i = 0; i < spawns->lost_count; i++) /* behind that, on the streams of those who start them */
-        tb_agent_orders_lost(spawns->agents, (struct tb_proc){spawns->book->job, spawns->lost[i].rank},
+        tb_agent_orders_lost(spawns->agents, (struct tb_proc){spawns->book->job, spawns->lost[i].rank}, 1,
                              spawns->lost[i].why);
     free(world->bytes);
     world->bytes = NULL;

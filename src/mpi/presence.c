@@ -50,10 +50,11 @@ static void refused(void *context, struct tb_proc proc, enum tb_stream stream, i
     tb_engine_refused(tb_self.engine, proc, stream, error);
 }
 
-static void lost(void *context, struct tb_proc proc, int error)
+static void lost(void *context, struct tb_proc first, uint32_t count, int error)
 {
-    tb_event_raise(TB_EVENT_LOST, proc.index, 0, 0);
-    tb_engine_lost(tb_self.engine, proc, error);
+    for (uint32_t i = 0; i < count; i++)
+        tb_event_raise(TB_EVENT_LOST, first.index + i, 0, 0);
+    tb_engine_lost_all(tb_self.engine, first, count, error);
 }
 
 static void routes(void *context)

@@ -450,8 +450,8 @@ enum tb_control {
     /* agent to rank */
     TB_CONTROL_WELCOME = 96, /* who you are; descriptors come along */
     TB_CONTROL_CONNECTION,   /* process, stream, code, text: 0 and the descriptor of a proved stream; or why not */
-    TB_CONTROL_LOST, /* process, text: it is gone, and why. From the launcher to agents, too, in a job that goes on
-                      * without it */
+    TB_CONTROL_LOST, /* process, count, text: it and those behind it are gone, and why. From the launcher to agents,
+                      * too, in a job that goes on without them */
     /* rank to agent */
     TB_CONTROL_HELLO = 128, /* pid: the process that is this rank; answered only on a socket found by its name */
     TB_CONTROL_CONNECT,     /* please connect me: process, stream */
