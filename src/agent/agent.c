@@ -259,6 +259,12 @@ static void border_connects(void *context, uint32_t rank, enum tb_stream stream)
     tb_host_network_connect(&agent->network, rank, agent->member.self, stream);
 }
 
+static uint64_t border_kept(void *context, uint32_t rank)
+{
+    struct tb_agent *agent = context;
+    return tb_forwarder_kept(&agent->network.forwarder, rank);
+}
+
 static void take_control_stream(void *context, const struct tb_connected *connected)
 {
     struct tb_agent *agent = context;
@@ -577,7 +583,7 @@ static void open_parts(struct tb_agent *agent)
                                        .routes = &agent->routes};
     tb_host_network_open(&agent->network, &agent->member, &network);
     tb_border_open(&agent->border, &agent->member, &agent->uplink,
-                   &(struct tb_border_events){.context = agent, .connect = border_connects});
+                   &(struct tb_border_events){.context = agent, .connect = border_connects, .kept = border_kept});
 }
 
 static int open_all(struct tb_agent *agent)

@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #define PATIENCE_NS 10000000000u /* for a caller to prove a secret */
-#define HELD_BYTES  (4u << 20)   /* that wait for our own forwarder: nothing more is read before they are fewer */
-#define FREE_BYTES  (1u << 20)
 
 struct border_port {
     struct tb_list node;
@@ -101,28 +99,14 @@ static bool is_known(void *context, uint32_t rank)
     return tb_border_has(context, rank);
 }
 
-static void hold(struct tb_border *b, bool held)
-{
-    struct tb_border_link *link;
-    TB_LIST_EACH (link, &b->links, struct tb_border_link, node)
-        tb_border_link_hold(link, held);
-}
-
-static void ranks_eased(void *context)
-{
-    struct tb_border *b = context;
-    if (b->ranks.waiting < FREE_BYTES)
-        hold(b, false);
-}
-
 /* Those whom no link leads to any more are gone; and so is what waited for them, or for the link to have room. */
 static void link_drop(struct tb_border *b, struct tb_border_link *link)
 {
+    tb_border_ranks_part(&b->ranks, link);
     tb_border_link_close(link);
     b->link_count--;
     tb_border_ranks_keep(&b->ranks, is_known, b);
     tb_border_ranks_review(&b->ranks);
-    ranks_eased(b);
 }
 
 static void link_up(void *context, struct tb_border_link *link)
@@ -139,17 +123,16 @@ static void link_told(void *context, struct tb_border_link *link, const void *by
     struct tb_border *b = context;
     tb_put_bytes(begin(b, TB_BORDER_TELL, link->number), bytes, length);
     tb_uplink_end(b->uplink);
+    tb_border_limits_told(&b->limits, link);
 }
 
-static void link_frame(void *context, uint32_t from, enum tb_stream stream, char *bytes, size_t length)
+static int link_frame(void *context, struct tb_border_link *link, uint32_t from, enum tb_stream stream, char *bytes,
+                      size_t length)
 {
     struct tb_border *b = context;
-    if (tb_border_ranks_send(&b->ranks, from, stream, bytes, length) != TB_OK) {
-        tb_log(TB_LOG_DEBUG, "agent", "a message of a process of another job could not be passed on");
-        ranks_eased(b); /* what waited with it is gone */
-    }
-    if (b->ranks.waiting > HELD_BYTES)
-        hold(b, true);
+    int rc = tb_border_ranks_send(&b->ranks, from, link, stream, bytes, length);
+    tb_border_limits_frame(&b->limits, length);
+    return rc;
 }
 
 static void link_eased(void *context)
@@ -225,9 +208,23 @@ void tb_border_connection(struct tb_border *b, uint32_t rank, enum tb_stream str
     tb_border_ranks_adopt(&b->ranks, rank, stream, socket);
 }
 
+static uint64_t kept(void *context, uint32_t rank)
+{
+    const struct tb_border *b = context;
+    return b->events.kept(b->events.context, rank);
+}
+
+static size_t unread(void *context)
+{
+    const struct tb_border *b = context;
+    return tb_uplink_queued(b->uplink);
+}
+
 void tb_border_settle(struct tb_border *b)
 {
     struct tb_border_link *link;
+    while ((link = tb_border_limits_quiet(&b->limits)) != NULL)
+        link_ended(b, link, "others have come meanwhile, and it had not said who it is");
     TB_LIST_EACH (link, &b->links, struct tb_border_link, node)
         tb_border_link_settle(link);
 }
@@ -557,12 +554,13 @@ void tb_border_open(struct tb_border *b, const struct tb_member *member, struct 
                     const struct tb_border_events *events)
 {
     const struct tb_border_ranks_events ranks = {
-        .context = b, .frame = rank_frame, .connect = rank_connects, .eased = ranks_eased, .has_room = has_room};
+        .context = b, .frame = rank_frame, .connect = rank_connects, .has_room = has_room, .kept = kept};
     *b = (struct tb_border){.member = member, .uplink = uplink, .events = *events};
     tb_border_ranks_open(&b->ranks, member->loop, &ranks);
     tb_list_init(&b->ports);
     tb_list_init(&b->dials);
     tb_list_init(&b->links);
+    tb_border_limits_open(&b->limits, member->loop, &b->links, &b->ranks, unread, b);
 }
 
 void tb_border_close(struct tb_border *b)
@@ -570,6 +568,7 @@ void tb_border_close(struct tb_border *b)
     struct tb_border_link *link;
     struct border_dial *dial;
     struct border_port *port;
+    tb_border_limits_close(&b->limits);
     TB_LIST_EACH (dial, &b->dials, struct border_dial, node)
         dial_end(dial);
     TB_LIST_EACH (link, &b->links, struct tb_border_link, node)

@@ -8,8 +8,7 @@
 #ifndef TB_AGENT_BORDER_H
 #define TB_AGENT_BORDER_H
 
-#include "agent/border_link.h"
-#include "agent/border_ranks.h"
+#include "agent/border_limits.h"
 #include "agent/uplink.h"
 
 #define TB_BORDER_CALLERS 256u   /* that have not proved a secret yet */
@@ -19,6 +18,7 @@ struct tb_border_events {
     void *context;
     /* A process of another job wants a connection with the agent; tb_border_connection answers, from inside. */
     void (*connect)(void *context, uint32_t rank, enum tb_stream stream);
+    uint64_t (*kept)(void *context, uint32_t rank); /* bytes of its frames that are kept until they have arrived */
 };
 
 struct tb_border {
@@ -26,6 +26,7 @@ struct tb_border {
     struct tb_uplink *uplink;
     struct tb_border_events events;
     struct tb_border_ranks ranks;
+    struct tb_border_limits limits;
     struct tb_callers callers; /* not open before the first port is */
     struct tb_nonces nonces;   /* of the hellos that were answered */
     struct tb_list ports, dials, links;

@@ -11,6 +11,11 @@
 #define BEAT_NS     1000000000u
 #define FRAME_BYTES (sizeof(struct tb_envelope) + TB_RELAY_PAYLOAD)
 
+/* The longest that a launcher says: who it is, of as many processes as a job can have; and when we know them, little
+ * more than a frame has. */
+#define FIRST_WORD_BYTES (sizeof(struct tb_meeting_party) + TB_JOB_RANKS_LIMIT * sizeof(uint32_t) + 65536u)
+#define WORD_BYTES       (4u * READ_BYTES)
+
 /* ---- its end ----------------------------------------------------------------------------------------------------- */
 
 /* With the present story, unless there was a reason before. Told from the loop, when nobody is inside of a call. */
@@ -60,7 +65,7 @@ void tb_border_link_settle(struct tb_border_link *link)
         return;
     }
     tb_loop_change(link->member->loop, &link->watch,
-                   (link->held ? 0u : (uint32_t)EPOLLIN) | (more ? (uint32_t)EPOLLOUT : 0u));
+                   (link->held != 0 ? 0u : (uint32_t)EPOLLIN) | (more ? (uint32_t)EPOLLOUT : 0u));
     if (full && !tb_border_link_is_full(link))
         link->events.eased(link->events.context);
 }
@@ -135,8 +140,7 @@ static int take_frame(struct tb_border_link *link, struct tb_reader *r)
     char *to = frame + sizeof(struct tb_hop);
     memcpy(to, bytes, length);
     tb_wire_put_envelope(to, &envelope);
-    link->events.frame(link->events.context, from, (enum tb_stream)stream, to, length);
-    return TB_OK;
+    return link->events.frame(link->events.context, link, from, (enum tb_stream)stream, to, length);
 }
 
 static int take_control(struct tb_border_link *link, struct tb_control_frame *frame)
@@ -149,9 +153,11 @@ static int take_control(struct tb_border_link *link, struct tb_control_frame *fr
         return take_frame(link, &frame->fields);
     if (word == TB_BORDER_TELL) {
         const void *bytes = tb_get_rest(&frame->fields, &length);
+        link->spoken = true;
         link->events.told(link->events.context, link, bytes, length);
+        return TB_OK;
     }
-    return TB_OK;
+    return word == TB_BORDER_ALIVE ? tb_reader_end(&frame->fields) : tb_error(TB_ERR_PROTOCOL, "it sends nonsense");
 }
 
 static int take_frames(struct tb_border_link *link)
@@ -161,7 +167,12 @@ static int take_frames(struct tb_border_link *link)
     while (link->why[0] == 0 && (rc = tb_control_stream_next(&link->stream, &frame)) == TB_OK)
         if ((rc = take_control(link, &frame)) != TB_OK)
             return rc;
-    return link->why[0] != 0 || rc == TB_AGAIN ? TB_OK : rc;
+    if (link->why[0] != 0)
+        return TB_OK;
+    size_t begun = link->stream.received_end - link->stream.received_start;
+    if (rc == TB_AGAIN && begun > (link->names.job == 0 ? FIRST_WORD_BYTES : WORD_BYTES))
+        return tb_error(TB_ERR_PROTOCOL, "it sends nonsense");
+    return rc == TB_AGAIN ? TB_OK : rc;
 }
 
 /* What the socket has now. TB_AGAIN: all of it is used. */
@@ -201,9 +212,9 @@ static void socket_ready(struct tb_watch *watch, uint32_t events)
     tb_border_link_settle(link);
 }
 
-void tb_border_link_hold(struct tb_border_link *link, bool held)
+void tb_border_link_hold(struct tb_border_link *link, enum tb_border_held why, bool held)
 {
-    link->held = held;
+    link->held = (uint8_t)(held ? link->held | why : link->held & ~why);
 }
 
 /* ---- whether it lives -------------------------------------------------------------------------------------------- */
@@ -213,7 +224,7 @@ static void beat(struct tb_timer *timer)
     struct tb_border_link *link = TB_CONTAINER(timer, struct tb_border_link, beat);
     char why[sizeof link->why];
     tb_silence_look(&link->silence, tb_loop_now(link->member->loop), 2 * (uint64_t)BEAT_NS, TB_SILENCE_OPEN);
-    if (tb_param.heartbeat > 0 && link->silence.time > tb_param.heartbeat && !link->held) {
+    if (tb_param.heartbeat > 0 && link->silence.time > tb_param.heartbeat && link->held == 0) {
         snprintf(why, sizeof why, "it has been silent for %.10g s", (double)tb_param.heartbeat / 1e9);
         fail(link, why);
         return;

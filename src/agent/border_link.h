@@ -11,12 +11,20 @@
 
 struct tb_border_link;
 
+/* Why nothing is read. */
+enum tb_border_held {
+    TB_BORDER_HELD_FRAMES = 1, /* what has come waits to be taken by our processes, */
+    TB_BORDER_HELD_WORDS = 2   /* or by our launcher */
+};
+
 struct tb_border_link_events {
     void *context;
     void (*up)(void *context, struct tb_border_link *link); /* the other side has proved itself by TLS, too */
     void (*told)(void *context, struct tb_border_link *link, const void *bytes, size_t length);
-    /* A frame of a process that has this index here: envelope and payload, behind room for a struct tb_hop. */
-    void (*frame)(void *context, uint32_t from, enum tb_stream stream, char *bytes, size_t length);
+    /* A frame of a process that has this index here: envelope and payload, behind room for a struct tb_hop. An error
+     * (with a story) ends the link. */
+    int (*frame)(void *context, struct tb_border_link *link, uint32_t from, enum tb_stream stream, char *bytes,
+                 size_t length);
     void (*eased)(void *context);                                               /* there is room again */
     void (*ended)(void *context, struct tb_border_link *link, const char *why); /* the owner closes it */
 };
@@ -32,8 +40,10 @@ struct tb_border_link {
     struct tb_border_names names;
     struct tb_silence silence;
     struct tb_timer beat, end;
-    bool up, held; /* held: nothing is read, since what has come waits to be taken */
-    char why[320]; /* "": it has not ended */
+    bool up, spoken; /* spoken: the other launcher has said something */
+    uint8_t held;    /* enum tb_border_held: nothing is read */
+    uint64_t kept;   /* the owner's */
+    char why[320];   /* "": it has not ended */
 };
 
 /* Takes the socket, unless there is an error. `connector`: we have opened the connection. */
@@ -45,7 +55,7 @@ void tb_border_link_tell(struct tb_border_link *link, const void *bytes, size_t 
  * would wait for ever. */
 void tb_border_link_pass(struct tb_border_link *link, enum tb_stream stream, char *bytes, size_t length);
 bool tb_border_link_is_full(const struct tb_border_link *link);
-void tb_border_link_hold(struct tb_border_link *link, bool held);
+void tb_border_link_hold(struct tb_border_link *link, enum tb_border_held why, bool held);
 void tb_border_link_settle(struct tb_border_link *link); /* before each sleep: what was said leaves */
 
 #endif

@@ -42,13 +42,15 @@ static void told(void *context, struct tb_border_link *link, const void *bytes, 
     end->told += length == 5 && memcmp(bytes, "hello", 5) == 0;
 }
 
-static void frame(void *context, uint32_t from, enum tb_stream stream, char *bytes, size_t length)
+static int frame(void *context, struct tb_border_link *link, uint32_t from, enum tb_stream stream, char *bytes,
+                 size_t length)
 {
     struct end *end = context;
     assert_int_equal(tb_wire_get_envelope(bytes, &end->last), TB_OK);
     end->from = from;
     end->payload = length - sizeof(struct tb_envelope);
     end->frames++;
+    return TB_OK;
 }
 
 static void eased(void *context) {}
@@ -289,6 +291,49 @@ static void changed_bytes_of_another_job(void **state)
     tb_control_stream_close(&s);
 }
 
+/* Words that are for launcher and agent of one job, or none at all. */
+static void words_that_are_not_for_us(void **state)
+{
+    static const uint8_t bad[] = {TB_BORDER_OPEN,  TB_BORDER_NAMES,     TB_BORDER_CLOSE,
+                                  TB_BORDER_ENDED, TB_BORDER_ALIVE + 1, 255};
+    for (size_t i = 0; i < sizeof bad; i++) {
+        struct tb_control_stream s;
+        size_t length;
+        tb_control_stream_open(&s, -1, -1);
+        struct tb_writer *w = tb_control_stream_begin(&s, TB_CONTROL_BORDER);
+        tb_put_u8(w, bad[i]);
+        tb_put_u32(w, 1);
+        tb_control_stream_end(&s);
+        const void *bytes = tb_control_stream_take(&s, 1u << 20, &length);
+        assert_int_equal(take_changed(NULL, bytes, length, length), TB_ERR_PROTOCOL);
+        tb_control_stream_close(&s);
+    }
+}
+
+/* Nobody makes us keep the beginning of a frame that is longer than any that is needed. */
+static void words_that_are_too_long(void **state)
+{
+    enum { LONG = 5 << 20 };
+    static char bytes[LONG];
+    for (int named = 0; named < 2; named++) {
+        struct world w;
+        make(&w, false);
+        if (!named)
+            tb_border_names_close(&w.a.link->names);
+        tb_border_link_tell(w.b.link, bytes, 60000);
+        turn(&w);
+        assert_non_null(w.a.link);
+        tb_border_link_tell(w.b.link, bytes, named ? 1u << 20 : LONG);
+        for (int i = 0; i < 100 && w.a.link != NULL; i++) {
+            turn(&w);
+            assert_true(w.a.link == NULL || w.a.link->stream.received_room < 2u * LONG);
+        }
+        assert_null(w.a.link);
+        assert_non_null(strstr(w.a.why, "nonsense"));
+        unmake(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +342,8 @@ int main(void)
         cmocka_unit_test(nothing_passes_in_communicators_of_one_job),
         cmocka_unit_test(its_end_is_told),
         cmocka_unit_test(changed_bytes_of_another_job),
+        cmocka_unit_test(words_that_are_not_for_us),
+        cmocka_unit_test(words_that_are_too_long),
     };
     if (tb_param_load() != TB_OK || tb_tls_is_usable() != TB_OK)
         return 77; /* without OpenSSL jobs do not meet */

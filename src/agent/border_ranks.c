@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-#define TURN_READS 16u /* of one connection, before others have their turn */
+#define TURN_READS 16u        /* of one connection, before others have their turn */
+#define ENDS_MOST  (1u << 18) /* connections; each takes two descriptors of the agent, which has both ends */
 
 /* One of the connections between such a rank and the agent. Each side may have opened one of a stream. */
 struct border_end {
@@ -17,6 +19,7 @@ struct border_end {
     struct tb_border_rank *rank;
     enum tb_stream stream;
     uint32_t sequence_in, sequence_out;
+    bool asked;  /* it was the other job that has needed it */
     size_t have; /* of `in` */
     char *out;   /* what waits */
     size_t out_start, out_end, out_room;
@@ -27,6 +30,7 @@ struct tb_border_rank {
     struct tb_border_ranks *ranks;
     uint32_t index;
     bool paused; /* the owner has no room for what it is sent */
+    void *by;    /* by whom its last frame has come */
     struct tb_list ends;
 };
 
@@ -77,7 +81,7 @@ static void end_close(struct border_end *end)
     int socket = end->watch.descriptor;
     tb_loop_unwatch(r->loop, &end->watch);
     close(socket);
-    r->waiting -= end->out_end - end->out_start;
+    r->ends -= end->asked;
     tb_list_remove(&end->node);
     free(end->out);
     free(end);
@@ -144,7 +148,6 @@ static int read_end(struct border_end *end)
 
 static int write_end(struct border_end *end)
 {
-    struct tb_border_ranks *r = end->rank->ranks;
     while (end->out_end > end->out_start) {
         ssize_t n = send(end->watch.descriptor, end->out + end->out_start, end->out_end - end->out_start,
                          MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -155,7 +158,6 @@ static int write_end(struct border_end *end)
         if (n < 0)
             return TB_ERR_CLOSED;
         end->out_start += (size_t)n;
-        r->waiting -= (size_t)n;
     }
     free(end->out);
     end->out = NULL;
@@ -167,7 +169,6 @@ static void end_ready(struct tb_watch *watch, uint32_t events)
 {
     struct border_end *end = TB_CONTAINER(watch, struct border_end, watch);
     struct tb_border_ranks *r = end->rank->ranks;
-    size_t before = r->waiting;
     int rc = (events & EPOLLOUT) != 0 ? write_end(end) : TB_OK;
     if (rc == TB_OK && (events & ~(uint32_t)EPOLLOUT) != 0)
         rc = read_end(end);
@@ -175,8 +176,6 @@ static void end_ready(struct tb_watch *watch, uint32_t events)
         end_close(end);
     else
         tb_loop_change(r->loop, &end->watch, wanted(end));
-    if (r->waiting < before)
-        r->events.eased(r->events.context);
 }
 
 static int keep(struct border_end *end, const char *bytes, size_t length)
@@ -197,7 +196,6 @@ static int keep(struct border_end *end, const char *bytes, size_t length)
     }
     memcpy(end->out + end->out_end, bytes, length);
     end->out_end += length;
-    end->rank->ranks->waiting += length;
     return TB_OK;
 }
 
@@ -210,28 +208,76 @@ static struct border_end *end_of(const struct tb_border_rank *rank, enum tb_stre
     return NULL;
 }
 
-int tb_border_ranks_send(struct tb_border_ranks *r, uint32_t index, enum tb_stream stream, char *bytes, size_t length)
+/* Whether one more connection may be opened for what has come by somebody. */
+static bool may_open(const struct tb_border_ranks *r, const void *by)
+{
+    const struct border_end *end;
+    uint32_t own = 0;
+    for (uint32_t i = 0; i < r->count && r->ends >= r->ends_most / 2; i++)
+        if (r->all[i]->by == by)
+            TB_LIST_EACH (end, &r->all[i]->ends, const struct border_end, node)
+                own += end->asked;
+    return r->ends < r->ends_most && own < r->ends_most / 2;
+}
+
+/* With a story. */
+static int end_make(struct tb_border_rank *rank, enum tb_stream stream, struct border_end **end)
+{
+    struct tb_border_ranks *r = rank->ranks;
+    if (!may_open(r, rank->by))
+        return tb_error(TB_ERR_LIMIT, "so many of its processes send something that the agent has no descriptors left");
+    r->events.connect(r->events.context, rank->index, stream);
+    *end = end_of(rank, stream);
+    if (*end == NULL)
+        return tb_error(TB_ERR_PEER, "the agent could not pass a message of it on");
+    (*end)->asked = true;
+    r->ends++;
+    return TB_OK;
+}
+
+int tb_border_ranks_send(struct tb_border_ranks *r, uint32_t index, void *by, enum tb_stream stream, char *bytes,
+                         size_t length)
 {
     struct tb_border_rank *rank = find(r, index);
     if (rank == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a process of another job");
-    if (end_of(rank, stream) == NULL)
-        r->events.connect(r->events.context, index, stream);
+    rank->by = by;
     struct border_end *end = end_of(rank, stream);
-    if (end == NULL)
-        return TB_ERR_PEER;
+    int rc = end != NULL ? TB_OK : end_make(rank, stream, &end);
+    if (rc != TB_OK)
+        return rc;
     char *frame = bytes - sizeof(struct tb_hop);
     tb_wire_put_hop(frame,
                     &(struct tb_hop){.version = TB_WIRE_VERSION, .type = TB_HOP_ENVELOPE, .length = (uint32_t)length});
     tb_hop_frame_number(frame, end->sequence_out++, false);
-    int rc = keep(end, frame, sizeof(struct tb_hop) + length);
-    if (rc == TB_OK)
-        rc = write_end(end);
+    rc = keep(end, frame, sizeof(struct tb_hop) + length);
+    if (rc == TB_OK && write_end(end) != TB_OK)
+        rc = tb_error(TB_ERR_CLOSED, "the agent could not pass a message of it on");
     if (rc != TB_OK)
         end_close(end);
     else
         tb_loop_change(r->loop, &end->watch, wanted(end));
     return rc;
+}
+
+void tb_border_ranks_weigh(const struct tb_border_ranks *r, void (*each)(void *by, uint64_t bytes))
+{
+    const struct border_end *end;
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (r->all[i]->by == NULL)
+            continue;
+        uint64_t bytes = r->events.kept(r->events.context, r->all[i]->index);
+        TB_LIST_EACH (end, &r->all[i]->ends, const struct border_end, node)
+            bytes += end->out_end - end->out_start;
+        each(r->all[i]->by, bytes);
+    }
+}
+
+void tb_border_ranks_part(struct tb_border_ranks *r, const void *by)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->all[i]->by == by)
+            r->all[i]->by = NULL;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
@@ -279,7 +325,10 @@ void tb_border_ranks_keep(struct tb_border_ranks *r, bool (*known)(void *context
 
 void tb_border_ranks_open(struct tb_border_ranks *r, struct tb_loop *loop, const struct tb_border_ranks_events *events)
 {
-    *r = (struct tb_border_ranks){.loop = loop, .events = *events};
+    struct rlimit limit;
+    bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 8 < ENDS_MOST;
+    *r = (struct tb_border_ranks){
+        .loop = loop, .events = *events, .ends_most = known ? (uint32_t)(limit.rlim_cur / 8) : ENDS_MOST};
 }
 
 void tb_border_ranks_close(struct tb_border_ranks *r)

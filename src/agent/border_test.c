@@ -32,6 +32,10 @@ struct job {
     char addresses[600];
     uint32_t came, ups, ended; /* words that it has heard; `came`: the number of the last link */
     uint32_t tellings, named;  /* of names; the last that the border has */
+    uint32_t tells;
+    char why[320];       /* the last link has ended */
+    bool deaf;           /* the launcher reads nothing */
+    uint64_t kept[JOBS]; /* what the forwarder keeps, by the place of the other job */
     struct forwarder {
         int socket; /* -1: there is none */
         uint32_t sequence_out, sequence_in;
@@ -64,6 +68,11 @@ static void connects(void *context, uint32_t rank, enum tb_stream stream)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     *f = (struct forwarder){.socket = pair[1]};
     tb_border_connection(&job->border, rank, stream, pair[0]);
+}
+
+static uint64_t kept(void *context, uint32_t rank)
+{
+    return ((struct job *)context)->kept[rank - THEIRS];
 }
 
 /* What is left of the last frame. */
@@ -131,7 +140,7 @@ static void hear(struct job *job)
     struct tb_control_frame frame;
     const void *bytes;
     size_t length;
-    while ((bytes = tb_control_stream_take(&job->uplink.stream, 1u << 20, &length)), length > 0) {
+    while (!job->deaf && ((bytes = tb_control_stream_take(&job->uplink.stream, 1u << 20, &length)), length > 0)) {
         assert_int_equal(tb_control_stream_feed(&job->heard, bytes, length), TB_OK);
         while (tb_control_stream_next(&job->heard, &frame) == TB_OK) {
             uint8_t word = tb_get_u8(&frame.fields);
@@ -143,7 +152,11 @@ static void hear(struct job *job)
                 job->came = number;
             } else if (word == TB_BORDER_NAMED) {
                 job->named = tb_get_u32(&frame.fields);
+            } else if (word == TB_BORDER_ENDED) {
+                const char *text = tb_get_bytes(&frame.fields, &length);
+                snprintf(job->why, sizeof job->why, "%.*s", (int)length, text);
             }
+            job->tells += word == TB_BORDER_TELL;
             job->ups += word == TB_BORDER_UP;
             job->ended += word == TB_BORDER_ENDED;
         }
@@ -210,8 +223,8 @@ static void name(struct job *job, uint32_t link, const struct job *other)
     assert_int_equal(job->named, job->tellings);
 }
 
-/* `from` connects to the port of `to`, and both learn who they are. */
-static void meet(struct job *from, struct job *to)
+/* `from` connects to the port of `to`. */
+static void dial(struct job *from, struct job *to)
 {
     struct tb_writer w;
     uint32_t ups = from->ups;
@@ -224,8 +237,25 @@ static void meet(struct job *from, struct job *to)
     tb_writer_close(&w);
     await(from->world, &from->ups, ups + 1);
     await(from->world, &to->came, 1);
+}
+
+/* And both learn who they are. */
+static void meet(struct job *from, struct job *to)
+{
+    uint32_t ups = from->ups;
+    dial(from, to);
     name(from, LINK + ups, to);
     name(to, to->came, from);
+}
+
+static void tell(struct job *job, uint32_t link, size_t length)
+{
+    static char bytes[1u << 16];
+    struct tb_writer w;
+    tb_writer_open(&w);
+    tb_put_bytes(&w, bytes, length);
+    say(job, TB_BORDER_TELL, link, &w);
+    tb_writer_close(&w);
 }
 
 static struct world *make(void)
@@ -246,7 +276,7 @@ static struct world *make(void)
             job->forwarders[k].socket = -1;
         tb_control_stream_open(&job->uplink.stream, -1, -1);
         tb_control_stream_open(&job->heard, -1, -1);
-        tb_border_open(&job->border, &job->member, &job->uplink, &(struct tb_border_events){job, connects});
+        tb_border_open(&job->border, &job->member, &job->uplink, &(struct tb_border_events){job, connects, kept});
         say(job, TB_BORDER_OPEN, 0, &fields);
         hear(job);
         assert_true(job->addresses[0] != 0);
@@ -276,7 +306,7 @@ static void go_deaf(struct job *job)
 {
     struct tb_border_link *link;
     TB_LIST_EACH (link, &job->border.links, struct tb_border_link, node)
-        tb_border_link_hold(link, true);
+        tb_border_link_hold(link, TB_BORDER_HELD_FRAMES, true);
 }
 
 /* Until the link of another one has no room any more. */
@@ -339,12 +369,95 @@ static void a_full_link_that_ends_holds_up_nobody(void **state)
     unmake(w);
 }
 
+/* Frames that our own processes do not take fill one agent up to a bound, and a third job goes on. */
+static void frames_that_nobody_takes(void **state)
+{
+    struct world *w = make();
+    meet(&w->jobs[1], &w->jobs[0]);
+    meet(&w->jobs[2], &w->jobs[0]);
+    w->jobs[0].kept[1] = TB_BORDER_KEPT + 1; /* as if the forwarder had them */
+    const struct tb_border_link *link = TB_CONTAINER(w->jobs[0].border.links.next, struct tb_border_link, node);
+    uint64_t until = tb_loop_now(&w->loop) + PATIENCE_NS;
+    while (link->held == 0 && tb_loop_now(&w->loop) < until) {
+        forward(&w->jobs[1], &w->jobs[0], TB_RELAY_PAYLOAD);
+        turn(w);
+    }
+    assert_int_equal(link->held, TB_BORDER_HELD_FRAMES);
+    uint32_t before = w->jobs[0].forwarders[1].frames;
+    fill(&w->jobs[1], &w->jobs[0]); /* what it sends stays there */
+    assert_int_equal(w->jobs[0].forwarders[1].frames, before);
+    assert_true(forward(&w->jobs[2], &w->jobs[0], 100));
+    await(w, &w->jobs[0].forwarders[2].frames, 1);
+    w->jobs[0].kept[1] = 0;
+    await(w, &w->jobs[0].forwarders[1].frames, before + 1);
+    unmake(w);
+}
+
+/* Nor do words that our launcher does not read. */
+static void words_that_nobody_reads(void **state)
+{
+    struct world *w = make();
+    meet(&w->jobs[1], &w->jobs[0]);
+    meet(&w->jobs[2], &w->jobs[0]);
+    w->jobs[0].deaf = true;
+    for (uint32_t i = 0; i < 200; i++) {
+        tell(&w->jobs[1], LINK, 60000);
+        turn(w);
+        assert_true(tb_uplink_queued(&w->jobs[0].uplink) < 2 * TB_BORDER_UNREAD);
+    }
+    assert_true(forward(&w->jobs[2], &w->jobs[0], 100));
+    await(w, &w->jobs[0].forwarders[2].frames, 1);
+    w->jobs[0].deaf = false;
+    await(w, &w->jobs[0].tells, 200);
+    unmake(w);
+}
+
+/* Who comes and does not say who it is gives way to who does. */
+static void those_who_say_nothing(void **state)
+{
+    struct world *w = make();
+    dial(&w->jobs[2], &w->jobs[0]);
+    tell(&w->jobs[2], LINK, 100);
+    await(w, &w->jobs[0].tells, 1);
+    for (uint32_t i = 0; i <= TB_BORDER_QUIET; i++)
+        dial(&w->jobs[1], &w->jobs[0]);
+    await(w, &w->jobs[0].ended, 1);
+    await(w, &w->jobs[1].ended, 1);
+    assert_non_null(strstr(w->jobs[0].why, "others have come"));
+    tell(&w->jobs[1], LINK + TB_BORDER_QUIET, 100); /* the last one */
+    await(w, &w->jobs[0].tells, 2);
+    assert_int_equal(w->jobs[0].ended, 1);
+    unmake(w);
+}
+
+/* A job whose processes want more descriptors than the agent has for them is told, and others are not concerned. */
+static void more_connections_than_there_are(void **state)
+{
+    struct world *w = make();
+    meet(&w->jobs[1], &w->jobs[0]);
+    meet(&w->jobs[2], &w->jobs[0]);
+    assert_true(forward(&w->jobs[2], &w->jobs[0], 100));
+    await(w, &w->jobs[0].forwarders[2].frames, 1);
+    w->jobs[0].border.ranks.ends_most = 1;
+    assert_true(forward(&w->jobs[1], &w->jobs[0], 100));
+    await(w, &w->jobs[0].ended, 1);
+    assert_non_null(strstr(w->jobs[0].why, "no descriptors left"));
+    await(w, &w->jobs[1].ended, 1);
+    assert_true(forward(&w->jobs[2], &w->jobs[0], 100));
+    await(w, &w->jobs[0].forwarders[2].frames, 2);
+    unmake(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_pass_between_jobs),
         cmocka_unit_test(one_that_does_not_read_holds_up_itself_alone),
         cmocka_unit_test(a_full_link_that_ends_holds_up_nobody),
+        cmocka_unit_test(frames_that_nobody_takes),
+        cmocka_unit_test(words_that_nobody_reads),
+        cmocka_unit_test(those_who_say_nothing),
+        cmocka_unit_test(more_connections_than_there_are),
     };
     if (tb_param_load() != TB_OK || tb_tls_is_usable() != TB_OK)
         return 77; /* without OpenSSL jobs do not meet */

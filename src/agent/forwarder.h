@@ -58,6 +58,8 @@ void tb_forwarder_adopt(struct tb_forwarder *forwarder, const struct tb_connecte
 /* What was asked for cannot be had; the story is in tb_error. */
 void tb_forwarder_refused(struct tb_forwarder *forwarder, struct tb_proc proc, enum tb_stream stream, uint32_t stripe,
                           int error);
+/* Bytes of frames of a rank of this host that are kept until they have arrived. */
+uint64_t tb_forwarder_kept(struct tb_forwarder *forwarder, uint32_t rank);
 void tb_forwarder_reroute(struct tb_forwarder *forwarder); /* the routes have changed */
 
 /* The agent of a host is to answer; there is a connection with it from now on. TB_ERR_CLOSED: it has left. */

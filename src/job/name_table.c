@@ -17,11 +17,30 @@ void tb_name_table_open(struct tb_name_table *table, tb_registry_tell *tell, voi
     tb_list_init(&table->awaited);
 }
 
+/* That of a process's job; in a table of one job it is not looked at. */
+static struct tb_name_share *share_of(struct tb_name_table *table, uint32_t proc)
+{
+    uint32_t sharer = table->sharer_bits > 0 ? proc >> table->sharer_bits : 0;
+    return &table->shares[sharer % TB_NAME_TABLE_SHARERS];
+}
+
+static bool may_have_more(const struct tb_name_table *table, uint32_t own, uint32_t count, uint32_t most)
+{
+    return table->sharer_bits == 0 || own < most - count;
+}
+
 static void forget(struct tb_name_table *table, struct tb_published_name *name)
 {
     tb_list_remove(&name->node);
+    share_of(table, name->publisher)->names--;
     table->name_count--;
     free(name);
+}
+
+static void wait_end(struct tb_name_table *table, struct tb_registry_wait *wait)
+{
+    share_of(table, wait->proc)->waits--;
+    tb_registry_wait_free(wait, &table->wait_count);
 }
 
 void tb_name_table_close(struct tb_name_table *table)
@@ -57,19 +76,24 @@ static enum tb_registry_result publish(struct tb_name_table *table, uint32_t pro
     if (name != NULL && (question->flags & TB_REGISTRY_REPLACES) == 0)
         return TB_REGISTRY_TAKEN;
     if (name == NULL) {
-        name = table->name_count < TB_NAME_TABLE_NAMES ? calloc(1, sizeof *name) : NULL;
+        bool room = table->name_count < TB_NAME_TABLE_NAMES &&
+                    may_have_more(table, share_of(table, proc)->names, table->name_count, TB_NAME_TABLE_NAMES);
+        name = room ? calloc(1, sizeof *name) : NULL;
         if (name == NULL)
             return TB_REGISTRY_FULL;
         memcpy(name->name, question->name, sizeof name->name);
         tb_list_append(&table->names, &name->node);
         table->name_count++;
+    } else {
+        share_of(table, name->publisher)->names--;
     }
+    share_of(table, proc)->names++;
     name->publisher = proc;
     memcpy(name->value, question->value, sizeof name->value);
     TB_LIST_EACH (wait, &table->awaited, struct tb_registry_wait, node)
         if (strcmp(wait->name, name->name) == 0) {
             answer(table, wait->proc, wait->number, TB_REGISTRY_DONE, name->value);
-            tb_registry_wait_free(wait, &table->wait_count);
+            wait_end(table, wait);
         }
     return TB_REGISTRY_DONE;
 }
@@ -94,7 +118,11 @@ static void look_up(struct tb_name_table *table, uint32_t proc, const struct tb_
                name != NULL ? name->value : "");
         return;
     }
-    if (!tb_registry_wait_add(&table->awaited, &table->wait_count, proc, question, until))
+    struct tb_name_share *share = share_of(table, proc);
+    bool room = may_have_more(table, share->waits, table->wait_count, TB_REGISTRY_WAITS);
+    if (room && tb_registry_wait_add(&table->awaited, &table->wait_count, proc, question, until))
+        share->waits++;
+    else
         answer(table, proc, question->number, TB_REGISTRY_FULL, "");
 }
 
@@ -118,7 +146,7 @@ void tb_name_table_end(struct tb_name_table *table, uint32_t first, uint32_t las
             forget(table, name);
     TB_LIST_EACH (wait, &table->awaited, struct tb_registry_wait, node)
         if (wait->proc >= first && wait->proc <= last)
-            tb_registry_wait_free(wait, &table->wait_count);
+            wait_end(table, wait);
 }
 
 uint64_t tb_name_table_expire(struct tb_name_table *table, uint64_t now)
@@ -128,7 +156,7 @@ uint64_t tb_name_table_expire(struct tb_name_table *table, uint64_t now)
     TB_LIST_EACH (wait, &table->awaited, struct tb_registry_wait, node)
         if (wait->until <= now) {
             answer(table, wait->proc, wait->number, TB_REGISTRY_LATE, "");
-            tb_registry_wait_free(wait, &table->wait_count);
+            wait_end(table, wait);
         } else if (wait->until < next) {
             next = wait->until;
         }

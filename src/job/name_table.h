@@ -5,7 +5,8 @@
 
 #include "job/group_table.h"
 
-#define TB_NAME_TABLE_NAMES 65536u
+#define TB_NAME_TABLE_NAMES   65536u
+#define TB_NAME_TABLE_SHARERS 1024u /* jobs that may share one */
 
 struct tb_name_table {
     tb_registry_tell *tell;
@@ -13,6 +14,12 @@ struct tb_name_table {
     struct tb_list names;   /* struct tb_published_name */
     struct tb_list awaited; /* struct tb_registry_wait: names that are not published yet */
     uint32_t name_count, wait_count;
+    /* Of several jobs, whose number is that of a process without so many bits, none has more names, or more processes
+     * that wait, than are left for all others. 0: it is of one job. */
+    uint32_t sharer_bits;
+    struct tb_name_share {
+        uint32_t names, waits;
+    } shares[TB_NAME_TABLE_SHARERS];
 };
 
 void tb_name_table_open(struct tb_name_table *table, tb_registry_tell *tell, void *context);

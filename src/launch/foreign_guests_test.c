@@ -152,7 +152,7 @@ static void guests_have_limits(void **state)
     open_port(&a);
     somebody_comes(&a, 5000);
     somebody_comes(&a, 5001);
-    for (uint32_t i = 0; i < TB_MEETINGS_GUESTS; i++)
+    for (uint32_t i = 0; i < TB_MEETINGS_GUESTS / 2; i++)
         connect_to(&b, &a, i % RANKS, 1);
     assert_int_equal(a.closed, 0);
     a.tells = 0;
@@ -161,6 +161,12 @@ static void guests_have_limits(void **state)
     assert_int_equal(b.answers, 1);
     assert_non_null(strstr(b.text, "too many wait"));
     assert_int_equal(a.closed, 1);
+    struct side c; /* another job has room */
+    make(&c, 0x44444444);
+    c.meetings.foreign.links.next = 3000;
+    connect_to(&c, &a, 0, 1);
+    assert_int_equal(a.closed, 1);
+    unmake(&c);
     virtual_loop_pass(&a.loop, tb_param.link_patience + 1);
     hear(&a);
     assert_int_equal(a.closed, 3); /* these have said nothing, and the others have said all */

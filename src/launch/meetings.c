@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GUESTS_BYTES (64u << 20) /* of parties of other jobs at a port; the largest has 4 MiB */
+#define GUESTS_BYTES (128u << 20) /* of parties of other jobs at a port, of one job half; the largest has 4 MiB */
 
 struct port {
     struct tb_list node;
@@ -239,18 +239,23 @@ static void enter(struct tb_meetings *m, struct port *port, uint32_t rank, uint3
         tb_timer_set(m->loop, &guest->timer, meeting->patience);
 }
 
-/* What others make us keep has a limit. */
+/* What others make us keep has a limit, and none of them has more than is left for the rest. */
 static bool is_crowded(const struct port *port, const struct tb_foreign_link *link)
 {
     const struct guest *guest;
-    uint32_t count = 0;
-    size_t bytes = link->their_length;
-    TB_LIST_EACH (guest, &port->guests, const struct guest, node)
-        if (guest->link != NULL) {
-            count++;
-            bytes += guest->link->their_length;
-        }
-    return count >= TB_MEETINGS_GUESTS || bytes > GUESTS_BYTES;
+    uint32_t count = 0, own = 0;
+    size_t bytes = link->their_length, own_bytes = link->their_length;
+    TB_LIST_EACH (guest, &port->guests, const struct guest, node) {
+        if (guest->link == NULL)
+            continue;
+        bool same = guest->link->their_job == link->their_job;
+        count++;
+        own += same;
+        bytes += guest->link->their_length;
+        own_bytes += same ? guest->link->their_length : 0;
+    }
+    return count >= TB_MEETINGS_GUESTS || own >= TB_MEETINGS_GUESTS - count || bytes > GUESTS_BYTES ||
+           own_bytes > GUESTS_BYTES - bytes;
 }
 
 static int foreign_enters(void *context, uint32_t number, struct tb_foreign_link *link)

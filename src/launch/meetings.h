@@ -8,7 +8,7 @@
 #include "launch/foreign_jobs.h"
 
 #define TB_MEETINGS_PORTS  65536u /* that may be open */
-#define TB_MEETINGS_GUESTS 1024u  /* of other jobs that may wait at one, for somebody to accept */
+#define TB_MEETINGS_GUESTS 2048u  /* of other jobs that may wait at one, for somebody to accept; of one job half */
 
 struct tb_meetings {
     struct tb_loop *loop;

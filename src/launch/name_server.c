@@ -207,6 +207,7 @@ int tb_name_server_open(struct tb_name_server *server, struct tb_loop *loop, int
     tb_list_init(&server->dead);
     tb_timer_init(&server->late, something_late);
     tb_name_table_open(&server->names, tell, server);
+    server->names.sharer_bits = RANK_BITS;
     tb_callers_open(&server->callers, loop, TB_NAME_SERVER_CALLERS, PATIENCE_NS, &heard);
     return tb_callers_listen(&server->callers, socket);
 }

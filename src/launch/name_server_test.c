@@ -314,6 +314,38 @@ static void many_wait_for_one_name(void **state)
     unmake(w);
 }
 
+/* One job leaves as much to all others as it has itself, of names and of those who may wait. */
+static void each_has_its_share(void **state)
+{
+    struct world *w = make();
+    struct tb_name_table *names = &w->server.names;
+    const struct {
+        uint32_t *count, *own, most;
+    } all[] = {{&names->name_count, &names->shares[0].names, TB_NAME_TABLE_NAMES},
+               {&names->wait_count, &names->shares[0].waits, TB_REGISTRY_WAITS}};
+    assert_int_equal(result(w, &w->a, 0, TB_REGISTRY_PUBLISH, "first", "p"), TB_REGISTRY_DONE);
+    assert_int_equal(result(w, &w->b, 0, TB_REGISTRY_PUBLISH, "second", "p"), TB_REGISTRY_DONE);
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t half = all[i].most / 2 - *all[i].own - 1;
+        *all[i].count += half; /* as if it had done that as often */
+        *all[i].own += half;
+        enum tb_registry_kind kind = i == 0 ? TB_REGISTRY_PUBLISH : TB_REGISTRY_LOOKUP;
+        ask(&w->a, 0, kind, "one more of these", "p", TB_REGISTRY_FOREVER);
+        ask(&w->a, 1, kind, "and one too many", "p", TB_REGISTRY_FOREVER);
+        run(w, i == 0 ? 2 : 1);
+        assert_int_equal(w->a.last.result, TB_REGISTRY_FULL);
+        ask(&w->b, 0, kind, "that of another job", "p", 1);
+        run(w, 1);
+        assert_int_equal(w->b.last.result, i == 0 ? TB_REGISTRY_DONE : TB_REGISTRY_LATE);
+        *all[i].count -= half;
+        *all[i].own -= half;
+        assert_int_equal(result(w, &w->b, 0, TB_REGISTRY_UNPUBLISH, "that of another job", "p"),
+                         i == 0 ? TB_REGISTRY_DONE : TB_REGISTRY_UNKNOWN);
+        result(w, &w->a, 0, TB_REGISTRY_UNPUBLISH, "one more of these", "p");
+    }
+    unmake(w);
+}
+
 static void places_that_are_none(void **state)
 {
     struct tb_name_place place;
@@ -338,6 +370,7 @@ int main(void)
         cmocka_unit_test(who_asks_in_vain_is_told),
         cmocka_unit_test(a_server_that_is_silent),
         cmocka_unit_test(many_wait_for_one_name),
+        cmocka_unit_test(each_has_its_share),
         cmocka_unit_test(places_that_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
