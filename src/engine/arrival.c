@@ -14,6 +14,7 @@ struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m
     tb_list_init(&a->in_context);
     a->peer = p;
     a->local = NULL;
+    a->early = false;
     a->message = *m;
     a->address = 0;
     a->ahead = NULL;
@@ -38,9 +39,25 @@ static uint64_t arrival_bytes(const struct tb_arrival *a)
     return a->message.kind == TB_KIND_EAGER || (a->message.flags & TB_MESSAGE_AHEAD) ? a->message.length : 0;
 }
 
+/* Those of strangers have a limit. */
+static void count_early(struct tb_arrival *a, bool early)
+{
+    a->early = early;
+    a->peer->early += early ? 1u : -1u;
+    a->peer->engine->peers.early += !a->peer->stranger ? 0u : early ? 1u : -1u;
+}
+
+void tb_arrival_known(struct tb_arrival *a)
+{
+    if (TB_UNLIKELY(a->early))
+        count_early(a, false);
+}
+
 void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
 {
     struct tb_engine *e = a->peer->engine;
+    if (TB_UNLIKELY(c->channel == NULL))
+        count_early(a, true);
     e->waiting.events++;
     e->counters.unexpected++;
     e->counters.unexpected_bytes += arrival_bytes(a);
@@ -58,6 +75,7 @@ void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
 void tb_arrival_free(struct tb_arrival *a)
 {
     struct tb_engine *e = a->peer->engine;
+    tb_arrival_known(a);
     e->counters.unexpected_bytes -= arrival_bytes(a);
     if (a->message.kind == TB_KIND_EAGER) {
         if (a->peer->self)
@@ -93,4 +111,40 @@ void tb_arrival_drop(struct tb_arrival *a)
     else if (!a->peer->self)
         tb_arrival_refuse(a->peer, &a->message);
     tb_arrival_free(a);
+}
+
+/* Of a context that has no channel; whether anybody else has sent something there. */
+static bool leave_others(struct tb_engine *e, struct tb_context *c)
+{
+    struct tb_arrival *a;
+    bool others = false;
+    TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context) {
+        if (a->peer->stranger && a->peer->error != TB_OK) {
+            tb_match_take(&e->matcher, a);
+            tb_arrival_drop(a);
+        } else {
+            others = true;
+        }
+    }
+    for (uint32_t i = 0; c->failures != NULL && i < c->failures->count; i++)
+        others = others || c->failures->kept[i].stranger == 0;
+    return others;
+}
+
+void tb_arrivals_clear(struct tb_engine *e)
+{
+    struct tb_context *next;
+    if (TB_LIKELY(e->peers.unknown + e->peers.early == 0))
+        return;
+    for (struct tb_context *c = tb_contexts_first(&e->contexts); c != NULL; c = next) {
+        next = tb_contexts_next(&e->contexts, c);
+        if (c->channel != NULL)
+            continue;
+        bool others = leave_others(e, c);
+        if (c->announcer == NULL || !c->announcer->stranger || c->announcer->error == TB_OK)
+            continue;
+        tb_peer_disclaim(c);
+        if (!others)
+            tb_contexts_remove(&e->contexts, c);
+    }
 }

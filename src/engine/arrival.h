@@ -18,6 +18,7 @@ struct tb_arrival {
     struct tb_list in_bucket, in_context;
     struct tb_peer *peer;
     struct tb_request *local; /* a send of this process itself that waits, else NULL */
+    bool early;               /* its context has no channel yet */
     struct tb_message message;
     uint64_t address;       /* REQUEST with TB_MESSAGE_REMOTE */
     struct tb_ahead *ahead; /* REQUEST with TB_MESSAGE_AHEAD: what has come and is coming */
@@ -35,9 +36,12 @@ struct tb_arrivals {
 /* With room for the payload, `ahead` NULL. NULL: no memory, the story is told. */
 struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m, uint64_t payload);
 void tb_arrival_file(struct tb_context *c, struct tb_arrival *a); /* it waits for its receive from now on */
+void tb_arrival_known(struct tb_arrival *a);                      /* its context has a channel now */
 void tb_arrival_free(struct tb_arrival *a);
 void tb_arrival_drop(struct tb_arrival *a); /* nobody will ever receive it: answers its sender, and frees it */
 /* The same for a message of which no arrival was made. */
 void tb_arrival_refuse(struct tb_peer *p, const struct tb_message *m);
+/* What strangers that are lost have sent before the communicator was known is gone, with the contexts it has made. */
+void tb_arrivals_clear(struct tb_engine *e);
 
 #endif

@@ -18,6 +18,7 @@ static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
         else
             tb_arrival_free(a);
     }
+    tb_peer_disclaim(c);
     tb_contexts_remove(&e->contexts, c);
 }
 
@@ -77,9 +78,7 @@ static void context_know(struct tb_context *context, struct tb_channel *channel)
 {
     TB_ASSERT(context->channel == NULL);
     context->channel = channel;
-    if (context->announcer != NULL)
-        context->announcer->unknown--;
-    context->announcer = NULL;
+    tb_peer_disclaim(context);
 }
 
 /* It has its contexts, and they refer to it from now on. */
@@ -585,7 +584,7 @@ struct tb_channel *tb_channel_hear(struct tb_peer *p, const struct tb_message *m
     if (tb_freed_contexts_contains(&e->freed_contexts, m->context))
         return NULL;
     struct tb_context *c = tb_peer_context(p, m->context);
-    if (c == NULL)
+    if (c == NULL || (p->stranger && c->channel == NULL && !tb_peer_may_give_up(p)))
         return NULL;
     if (tb_failure_find(c, m->match) == NULL && !tb_failure_keep(c, f)) {
         tb_peer_break(p, tb_error(TB_ERR_MEMORY, "no memory to remember a collective that has failed"));

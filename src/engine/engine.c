@@ -18,6 +18,8 @@ static inline const struct tb_frame_kind *frame_kind(const struct tb_message *me
 /* Not for frames of our own job. */
 static bool is_heard(struct tb_peer *p, const struct tb_message *message)
 {
+    if (p->error == TB_ERR_PROTOCOL) /* it has sent what nobody may */
+        return false;
     if (tb_stranger_may(p, message))
         return true;
     tb_peer_break(p, tb_error(TB_ERR_PROTOCOL,
@@ -73,21 +75,25 @@ static void context_screen(struct tb_engine *e, struct tb_context *c)
 {
     struct tb_arrival *a;
     tb_strangers_forget(&e->contexts, c);
-    TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context)
+    TB_LIST_EACH (a, &c->arrivals, struct tb_arrival, in_context) {
+        tb_arrival_known(a);
         if (tb_stranger_sent(c, a)) {
             tb_match_take(&e->matcher, a);
             tb_arrival_drop(a);
         }
+    }
 }
 
 void tb_channel_screen(struct tb_channel *channel)
 {
     struct tb_engine *e = channel->engine;
     tb_engine_lock(e);
-    context_screen(e, channel->point);
-    context_screen(e, channel->collective);
-    if (channel->control != NULL)
-        context_screen(e, channel->control->point);
+    if (e->peers.strangers > 0) {
+        context_screen(e, channel->point);
+        context_screen(e, channel->collective);
+        if (channel->control != NULL)
+            context_screen(e, channel->control->point);
+    }
     tb_engine_unlock(e);
 }
 

@@ -185,8 +185,8 @@ int tb_channel_open(struct tb_engine *engine, const struct tb_channel_config *co
  * was prepared for, and `procs` must have been given then. */
 int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel);
 void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config *config);
-/* Once it, and the other side of an inter-communicator, are entered, where there are strangers: whatever those of them
- * have sent here before who are not in it is gone. */
+/* Once it, and the other side of an inter-communicator, are entered: whatever those strangers have sent here before who
+ * are not in it is gone. */
 void tb_channel_screen(struct tb_channel *channel);
 /* There are so many processes: from now on those of a channel whose ranks are processes by their index, and which has
  * no collectives, may be all of them, whatever its size was. */

@@ -43,6 +43,7 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     p->self = index == e->config.transport.self.index;
     p->local = !p->self && peer_is_local(e, p->proc);
     p->stranger = e->config.is_stranger != NULL && e->config.is_stranger(e->config.context, index);
+    e->peers.strangers += p->stranger;
     p->allowed = p->credit = p->granted = e->peers.grant;
     tb_aheads_open(&p->aheads, &e->arrivals.spare);
     tb_list_init(&p->answers);
@@ -104,7 +105,7 @@ static bool is_idle(const struct tb_peer *p)
     return tb_list_empty(&p->on_dying) && tb_list_empty(&p->requests) && tb_list_empty(&p->answers) &&
            tb_list_empty(&p->envelopes) && tb_list_empty(&p->on_waiting) && tb_list_empty(&p->on_accessing) &&
            tb_list_empty(&p->accesses[TB_STREAM_SHORT]) && tb_list_empty(&p->accesses[TB_STREAM_BULK]) &&
-           tb_list_empty(&p->results) && p->unknown == 0 && p->kept == 0;
+           tb_list_empty(&p->results) && p->unknown == 0 && p->early == 0 && p->kept == 0;
 }
 
 static void peer_free(struct tb_peer *p)
@@ -483,13 +484,37 @@ void tb_peer_credited(struct tb_peer *p, const struct tb_message *m, const void 
     p->allowed += more;
 }
 
+static bool may_announce(const struct tb_peer *p)
+{
+    return p->unknown < TB_STRANGER_CONTEXTS && p->engine->peers.unknown < TB_STRANGERS_CONTEXTS;
+}
+
+static bool give_up_early(struct tb_peer *p)
+{
+    tb_peer_break(p, tb_error(TB_ERR_PROTOCOL,
+                              "process %u, of another job, has sent more than can wait for communicators that are not "
+                              "known here yet",
+                              p->proc.index));
+    return false;
+}
+
+bool tb_peer_may_wait(struct tb_peer *p)
+{
+    return (p->early < TB_STRANGER_EARLY && p->engine->peers.early < TB_STRANGERS_EARLY) || give_up_early(p);
+}
+
+bool tb_peer_may_give_up(struct tb_peer *p)
+{
+    return p->given_up++ < TB_STRANGER_GIVEN_UP || give_up_early(p);
+}
+
 struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id)
 {
     struct tb_contexts *all = &p->engine->contexts;
     struct tb_context *c = tb_contexts_find(all, id);
     if (c != NULL)
         return c;
-    if (p->unknown >= TB_UNKNOWN_LIMIT) {
+    if (p->unknown >= TB_UNKNOWN_LIMIT || (p->stranger && !may_announce(p))) {
         tb_peer_break(p,
                       tb_error(TB_ERR_PROTOCOL, "process %u has sent messages for %u communicators that do not exist",
                                p->proc.index, p->unknown));
@@ -502,7 +527,18 @@ struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id)
     }
     c->announcer = p;
     p->unknown++;
+    p->engine->peers.unknown += p->stranger;
     return c;
+}
+
+void tb_peer_disclaim(struct tb_context *c)
+{
+    struct tb_peer *p = c->announcer;
+    c->announcer = NULL;
+    if (p == NULL)
+        return;
+    p->unknown--;
+    p->engine->peers.unknown -= p->stranger;
 }
 
 /* ---- what waits for room ----------------------------------------------------------------------------------------- */

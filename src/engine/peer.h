@@ -17,6 +17,14 @@
 #define TB_NOTES_LIMIT   (1u << 22) /* answers that wait for room */
 #define TB_UNKNOWN_LIMIT (1u << 16) /* contexts that a peer names before we know them */
 
+/* Of processes of other jobs, each of which is such a peer: as much as a program can mean, and since a job may have
+ * very many, not more of all together. */
+#define TB_STRANGER_CONTEXTS  1024u /* that one names before we know them, */
+#define TB_STRANGERS_CONTEXTS 65536u
+#define TB_STRANGER_EARLY     32768u /* messages that wait in such, */
+#define TB_STRANGERS_EARLY    (1u << 18)
+#define TB_STRANGER_GIVEN_UP  1024u /* collectives that it has given up there, ever */
+
 struct tb_peer {
     struct tb_engine *engine;
     struct tb_proc proc;
@@ -38,7 +46,9 @@ struct tb_peer {
     uint64_t growth;           /* that they do not know of yet */
     uint64_t kept;             /* payload of theirs that waits for its receive or is still to come */
     struct tb_aheads aheads;   /* long messages of theirs that left without asking */
-    uint32_t unknown;          /* contexts that their messages have made and that have no channel yet */
+    uint32_t unknown;          /* contexts that their messages have made and that have no channel yet; */
+    uint32_t early;            /* messages of theirs that wait in such, */
+    uint32_t given_up;         /* and collectives that a stranger has given up there */
     uint64_t owed;             /* payload of theirs that is consumed and not given back yet */
     struct tb_list answers;    /* struct tb_note, waiting for room; in no order with envelopes */
     struct tb_list envelopes;  /* sends whose EAGER or REQUEST waits for room, in order */
@@ -79,10 +89,12 @@ struct tb_peers {
     uint32_t count; /* processes that there is room for: all that some channel has, or that have sent something */
     struct tb_list waiting, dying, parted;
     struct tb_pool notes;
-    uint64_t grant;               /* payload that each may send at first without hearing of it */
-    uint64_t raised;              /* what some were granted later, all together */
-    uint32_t lost;                /* of them, so many are gone, and not in good order; */
-    uint32_t fresh;               /* of the dying, so many of whom channels do not know it yet */
+    uint64_t grant;     /* payload that each may send at first without hearing of it */
+    uint64_t raised;    /* what some were granted later, all together */
+    uint32_t lost;      /* of them, so many are gone, and not in good order; */
+    uint32_t fresh;     /* of the dying, so many of whom channels do not know it yet */
+    uint32_t strangers; /* that there are, or were; what all of them have made early: */
+    uint32_t unknown, early;
     struct tb_lost_range *unborn; /* of whom there is no peer: one that is made is lost from the beginning */
     uint32_t unborn_count;
 };
@@ -128,7 +140,12 @@ void tb_peer_credited(struct tb_peer *p, const struct tb_message *m, const void 
 /* The context of a message from there, made if we do not know it yet. NULL: the peer was given up, because of no memory
  * or because it names more that are unknown than any program would. */
 struct tb_context *tb_peer_context(struct tb_peer *p, uint64_t id);
-void tb_peer_queue(struct tb_peer *p); /* something of it waits for its turn */
+/* Whether one more message of a stranger may wait in such a context, or one more collective be given up there. False:
+ * it was given up itself. */
+bool tb_peer_may_wait(struct tb_peer *p);
+bool tb_peer_may_give_up(struct tb_peer *p);
+void tb_peer_disclaim(struct tb_context *c); /* it has a channel, or ends: whoever has made it need not answer for it */
+void tb_peer_queue(struct tb_peer *p);       /* something of it waits for its turn */
 
 /* Whether a message of this length may leave without asking, if there is credit for it: those of a collective are
  * expected, or will be soon; those of the program up to a limit, which is ahead_out or ahead_in. On this host asking

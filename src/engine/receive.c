@@ -196,6 +196,8 @@ static struct tb_context *context_for(struct tb_peer *p, struct tb_context *c, c
         tb_arrival_refuse(p, m);
         return NULL;
     }
+    if (TB_UNLIKELY(p->stranger) && (c == NULL || c->channel == NULL) && !tb_peer_may_wait(p))
+        return NULL;
     return c != NULL ? c : tb_peer_context(p, m->context);
 }
 

@@ -81,8 +81,10 @@ static int standby_round(struct tb_engine *e)
         n += tb_accesses_work.push(&e->accesses);
     n += tb_ports_pump(&e->ports);
     n += drivers_advance(&e->driving);
-    if (tb_peers_mourn(&e->peers))
+    if (tb_peers_mourn(&e->peers)) {
+        tb_arrivals_clear(e);
         n += tb_peers_bury(&e->peers) + tb_accesses_work.bury(&e->windows);
+    }
     e->inside = false;
     e->counters.standby_rounds += n > 0;
     return n;

@@ -21,7 +21,7 @@ struct world {
 
 static bool knows(void *context, uint32_t index)
 {
-    return index < 100;
+    return index < 1000;
 }
 
 static bool is_stranger(void *context, uint32_t index)
@@ -174,12 +174,92 @@ static void before_it_is_known(void **state)
     unmake(&w);
 }
 
+/* As many contexts as one may name, and then it is given up; of all that have done so nothing is left. */
+static void contexts_without_end(void **state)
+{
+    struct world w;
+    make(&w);
+    for (uint32_t i = 0; i < TB_STRANGER_CONTEXTS; i++)
+        assert_int_equal(send_as(&w, STRANGER, context(&w), 1), TB_OK);
+    uint32_t used = w.engine->contexts.used;
+    uint64_t both = context(&w);
+    assert_int_equal(send_as(&w, STRANGER + 1, both, 1), TB_OK); /* another one still may */
+    assert_int_equal(send_as(&w, 1, context(&w), 1), TB_OK);     /* and so may ours */
+    assert_int_equal(send_as(&w, STRANGER, context(&w), 1), TB_ERR_PROTOCOL);
+    tb_engine_progress(w.engine);
+    assert_int_equal(w.engine->contexts.used, used + 2 - TB_STRANGER_CONTEXTS);
+    assert_true(w.engine->peers.unknown == 1 && w.engine->peers.early == 1);
+    struct tb_channel *with = open_with(&w, both, STRANGER + 1);
+    assert_true(has_arrived(with));
+    assert_int_equal(w.engine->peers.unknown + w.engine->peers.early, 0);
+    tb_channel_close(with);
+    unmake(&w);
+}
+
+/* Nor are there more messages in one of them, or collectives that are given up. */
+static void messages_without_end(void **state)
+{
+    struct world w;
+    for (uint32_t failures = 0; failures < 2; failures++) {
+        make(&w);
+        uint64_t early = context(&w);
+        int error = TB_OK;
+        uint32_t count = 0, most = failures ? TB_STRANGER_GIVEN_UP : TB_STRANGER_EARLY;
+        for (; error == TB_OK && count <= most; count++)
+            error = failures ? give_up_as(&w, STRANGER, early, 1) : send_as(&w, STRANGER, early, 1);
+        assert_int_equal(error, TB_ERR_PROTOCOL);
+        assert_int_equal(count, most + 1);
+        tb_engine_progress(w.engine);
+        assert_null(tb_contexts_find(&w.engine->contexts, early));
+        assert_int_equal(w.engine->peers.early, 0);
+        unmake(&w);
+    }
+}
+
+/* Many strangers together name no more than is left for our own. */
+static void contexts_of_all_strangers(void **state)
+{
+    struct world w;
+    make(&w);
+    uint32_t last = STRANGER;
+    for (uint32_t i = 0; i < TB_STRANGERS_CONTEXTS; i++) {
+        last = STRANGER + i / TB_STRANGER_CONTEXTS;
+        assert_int_equal(send_as(&w, last, context(&w), 1), TB_OK);
+    }
+    assert_int_equal(send_as(&w, last + 1, context(&w), 1), TB_ERR_PROTOCOL);
+    assert_int_equal(send_as(&w, 1, context(&w), 1), TB_OK);
+    tb_engine_lost_all(w.engine, (struct tb_proc){JOB, STRANGER}, last + 1 - STRANGER, TB_ERR_PEER);
+    tb_engine_progress(w.engine);
+    assert_int_equal(w.engine->peers.unknown + w.engine->peers.early, 0);
+    assert_int_equal(send_as(&w, last + 2, context(&w), 1), TB_OK); /* a third job */
+    unmake(&w);
+}
+
+/* Where ours have sent something as well, that stays. */
+static void contexts_of_both(void **state)
+{
+    struct world w;
+    make(&w);
+    uint64_t early = context(&w);
+    assert_int_equal(send_as(&w, STRANGER, early, 1), TB_OK);
+    assert_int_equal(send_as(&w, 1, early, 1), TB_OK);
+    tb_engine_lost(w.engine, (struct tb_proc){JOB, STRANGER}, TB_ERR_PEER);
+    tb_engine_progress(w.engine);
+    struct tb_channel *own = open_with(&w, early, 1);
+    assert_true(has_arrived(own));
+    assert_ptr_equal(own->point->arrivals.next, own->point->arrivals.prev);
+    tb_channel_close(own);
+    unmake(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_they_are_members), cmocka_unit_test(as_somebody_else),
         cmocka_unit_test(where_they_are_not),     cmocka_unit_test(where_no_stranger_can_be),
-        cmocka_unit_test(before_it_is_known),
+        cmocka_unit_test(before_it_is_known),     cmocka_unit_test(contexts_without_end),
+        cmocka_unit_test(messages_without_end),   cmocka_unit_test(contexts_of_all_strangers),
+        cmocka_unit_test(contexts_of_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

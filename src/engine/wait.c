@@ -181,8 +181,10 @@ static inline __attribute__((always_inline)) int engine_round(struct tb_engine *
     if (TB_UNLIKELY(!tb_list_empty(&e->runs.working)))
         n += tb_runs_work(&e->runs);
     n += tb_driving_advance(&e->driving, false);
-    if (TB_UNLIKELY(tb_peers_mourn(&e->peers)))
+    if (TB_UNLIKELY(tb_peers_mourn(&e->peers))) {
+        tb_arrivals_clear(e);
         n += tb_peers_bury(&e->peers) + tb_accesses_work.bury(&e->windows);
+    }
     e->inside = false;
     return n;
 }

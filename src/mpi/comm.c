@@ -140,11 +140,9 @@ void tb_comm_enter(struct tb_comm *comm, uint64_t context)
         config = local_config(comm->local);
         tb_channel_enter(comm->local->channel, &config);
     }
-    if (!tb_list_empty(&tb_self.foreign)) { /* nobody has received anything of it yet */
-        tb_channel_screen(comm->channel);
-        if (comm->inter)
-            tb_channel_screen(comm->local->channel);
-    }
+    tb_channel_screen(comm->channel); /* nobody has received anything of it yet */
+    if (comm->inter)
+        tb_channel_screen(comm->local->channel);
     comm->unsettled = comm->spans;
     comm->common = tb_channel_common(comm->channel);
     comm_bond(comm);
