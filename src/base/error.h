@@ -26,7 +26,8 @@ enum {
     TB_ERR_CANCELLED = -12,   /* ended by a cancel */
     TB_ERR_MISMATCH = -13,    /* ranks called different collectives, or with different arguments */
     TB_ERR_INTERNAL = -14,    /* a bug of ours */
-    TB_ERR_GIVEN_UP = -15     /* another rank has given up a collective */
+    TB_ERR_GIVEN_UP = -15,    /* another rank has given up a collective */
+    TB_ERR_PARTIAL = -16      /* a message ends within an element of the type that it is received as */
 };
 
 /* Records the story (what failed, where, why, what to try) and returns `code`. */

@@ -118,7 +118,8 @@ TB_PARAM_TEXT_ROW(plan, "", 0, "plan that collectives follow: a file that tombol
 TB_PARAM_BOOL_ROW(
     reproducible, "no", 0,
     "results of reductions depend on the number of ranks alone, not on where they are, at a price in time")
-TB_PARAM_BOOL_ROW(strict, "no", 0, "refuse reductions of MPI_CHAR, which the standard has for text only")
+TB_PARAM_BOOL_ROW(strict, "no", 0,
+                  "refuse reductions and MPI_Compare_and_swap of MPI_CHAR, which the standard has for text only")
 TB_PARAM_BOOL_ROW(explain, "no", 0,
                   "print at the end which algorithms have run, how often, and why; and where multicast works")
 TB_PARAM_INT_ROW(feedback, "0", 0, 1000000, 0,

@@ -286,6 +286,16 @@ static void to_oneself(void **state)
     post_receive(&net, &r, 0, 0, 9, EXACT, 100);
     assert_true(tb_request_done(&s) && tb_request_done(&r));
     assert_int_equal(r.status.error, TB_ERR_TRUNCATE);
+    /* The first byte of an int, in the plane of the program's own messages, is no int. */
+    struct tb_buffer ints = {.base = in, .count = 3, .type = tb_type_predefined(0x209)};
+    for (uint64_t length = 0; length <= 12; length++) {
+        post_send(&net, &s, 0, 0, 9, length, TB_MODE_STANDARD);
+        r.complete = NULL;
+        tb_receive_post(net.channels[0], &r, &ints, 0, 9, EXACT);
+        assert_true(tb_request_done(&s) && tb_request_done(&r));
+        assert_int_equal(r.status.error, length % 4 == 0 ? TB_OK : TB_ERR_PARTIAL);
+        assert_int_equal(r.status.bytes, length);
+    }
     /* Kept payload is bounded here too. */
     struct tb_buffer b = bytes_of(out, 16384);
     int kept = 0;

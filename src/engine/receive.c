@@ -21,9 +21,22 @@ static inline void receive_bind(struct tb_request *r, struct tb_peer *p, const s
     r->status.bytes = r->total;
 }
 
+/* A message that does not fill its buffer. One that ends within an element was sent as something else, of which only
+ * the program's own messages are suspected: those of collectives are cut anywhere. */
+static __attribute__((noinline)) int judge_length(const struct tb_request *r)
+{
+    uint64_t size = r->buffer.type->size;
+    if (r->length > r->room)
+        return TB_ERR_TRUNCATE;
+    bool whole = (size & (size - 1)) == 0 && (r->length & (size - 1)) == 0; /* as a rule, and without a division */
+    if (TB_LIKELY(whole) || !tb_context_is_point(r->context))
+        return TB_OK;
+    return tb_type_elements_in(r->buffer.type, r->length) < 0 ? TB_ERR_PARTIAL : TB_OK;
+}
+
 static inline void receive_end(struct tb_request *r)
 {
-    tb_request_finish(r, TB_LIKELY(r->length <= r->room) ? TB_OK : TB_ERR_TRUNCATE);
+    tb_request_finish(r, TB_LIKELY(r->length == r->room) ? TB_OK : judge_length(r));
 }
 
 /* Whether the message holds long double as another machine writes it: that is not given to the program. */

@@ -102,6 +102,9 @@ int tb_request_explain(const struct tb_request *r)
         return tb_error(error, "a message of %llu byte%s from rank %u does not fit into the buffer of %llu byte%s",
                         (unsigned long long)r->length, tb_plural(r->length), r->status.source,
                         (unsigned long long)r->room, tb_plural(r->room));
+    if (error == TB_ERR_PARTIAL)
+        return tb_error(error, "a message of %llu byte%s from rank %u ends within an element",
+                        (unsigned long long)r->length, tb_plural(r->length), r->status.source);
     if (error == TB_ERR_UNSUPPORTED && r->kind == TB_REQUEST_RECEIVE)
         return tb_error(error, "a message from rank %u holds long double as another machine writes it; use double",
                         r->status.source);

@@ -287,7 +287,7 @@ int tb_call_distinct_blocks(struct tb_call *call, const struct tb_names *names)
 {
     const struct tb_buffer *given = call->binding.tables[TB_SYMBOL_IN], *taken = call->binding.tables[TB_SYMBOL_OUT];
     int code = MPI_SUCCESS;
-    for (uint32_t i = 0; i < call->blocks[TB_SYMBOL_IN] && code == MPI_SUCCESS; i++)
+    for (uint32_t i = 0; i < call->blocks[TB_SYMBOL_IN] && i < call->blocks[TB_SYMBOL_OUT] && code == MPI_SUCCESS; i++)
         code = tb_call_distinct(call, names, &given[i], &taken[i]);
     return code;
 }

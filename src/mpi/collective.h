@@ -46,7 +46,8 @@ int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_s
  * of different types may lie between each other, as in a program that keeps borders and inner part in one array. */
 int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const struct tb_buffer *given,
                      const struct tb_buffer *taken);
-/* The same for IN and OUT that are blocks of different sizes, one for each rank. */
+/* The same for IN and OUT that are blocks of different sizes: those with one number, which are for and from one rank,
+ * or for and from neighbours that stand at one place. */
 int tb_call_distinct_blocks(struct tb_call *call, const struct tb_names *names);
 /* WORK has blocks with room for the packed data of `like`. */
 void tb_call_relay(struct tb_call *call, const struct tb_buffer *like);

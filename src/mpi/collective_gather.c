@@ -35,11 +35,15 @@ static struct tb_buffer own_place(const struct tb_call *call, enum tb_symbol sym
     return own;
 }
 
-/* What this rank gives or takes as `one` must not stand at its place in `all`. */
+/* What this rank gives or takes as `one` must not stand at its place in `all`, nor at that of the first rank, where it
+ * stands if one address was given for both. */
 static int check_own(struct tb_call *call, const struct tb_names *names, enum tb_symbol one, enum tb_symbol all)
 {
-    const struct tb_buffer place = own_place(call, all);
-    return tb_call_distinct(call, names, &call->binding.buffers[one], &place);
+    const struct tb_binding *b = &call->binding;
+    const struct tb_buffer own = own_place(call, all);
+    const struct tb_buffer *first = b->cuts[all] == TB_CUT_TABLE ? b->tables[all] : &b->buffers[all];
+    int code = tb_call_distinct(call, names, &b->buffers[one], &own);
+    return code == MPI_SUCCESS ? tb_call_distinct(call, names, &b->buffers[one], first) : code;
 }
 
 /* What is the same on all ranks: the bytes of a block. */

@@ -136,6 +136,12 @@ static int open_call(struct tb_call *call, const struct tb_form *form, const str
         NULL, side "buf", side "counts", side types, NULL, NULL, "comm", at, at + 1, at + 3, 0, 0, comm_at             \
     }
 
+/* Whether this rank both gives and takes: only then its buffers can be in each other's way. */
+static bool exchanges(const struct tb_call *call)
+{
+    return call->blocks[TB_SYMBOL_IN] > 0 && call->blocks[TB_SYMBOL_OUT] > 0;
+}
+
 /* Equal blocks on both sides. */
 static int exchange(const struct tb_form *form, enum tb_operation operation, const void *sendbuf, MPI_Count sendcount,
                     MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
@@ -147,6 +153,9 @@ static int exchange(const struct tb_form *form, enum tb_operation operation, con
         code = tb_call_data(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
     if (code == MPI_SUCCESS)
         code = tb_call_data(&call, &receive, TB_SYMBOL_OUT, recvbuf, recvcount, recvtype);
+    const struct tb_buffer *buffers = call.binding.buffers;
+    if (code == MPI_SUCCESS && exchanges(&call))
+        code = tb_call_distinct(&call, &send, &buffers[TB_SYMBOL_IN], &buffers[TB_SYMBOL_OUT]);
     return tb_call_end(&call, code);
 }
 
@@ -178,6 +187,9 @@ int tb_mpi_Neighbor_allgatherv(const struct tb_form *form, const void *sendbuf, 
         code = tb_call_data(&call, &send, TB_SYMBOL_IN, sendbuf, sendcount, sendtype);
     if (code == MPI_SUCCESS)
         code = tb_call_vector(&call, &receive, TB_SYMBOL_OUT, &blocks, NULL);
+    for (uint32_t i = 0; code == MPI_SUCCESS && exchanges(&call) && i < call.blocks[TB_SYMBOL_OUT]; i++)
+        code =
+            tb_call_distinct(&call, &send, &call.binding.buffers[TB_SYMBOL_IN], &call.binding.tables[TB_SYMBOL_OUT][i]);
     return tb_call_end(&call, code);
 }
 
@@ -192,6 +204,8 @@ static int exchange_vectors(const struct tb_form *form, const struct tb_names *s
         code = tb_call_vector(&call, send_names, TB_SYMBOL_IN, send, NULL);
     if (code == MPI_SUCCESS)
         code = tb_call_vector(&call, receive_names, TB_SYMBOL_OUT, receive, NULL);
+    if (code == MPI_SUCCESS && send->buffer == receive->buffer)
+        code = tb_call_distinct_blocks(&call, send_names);
     return tb_call_end(&call, code);
 }
 

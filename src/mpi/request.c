@@ -90,6 +90,12 @@ int tb_request_code(const struct tb_request *request, const struct tb_comm *comm
             "the message of rank %u of %s with tag %llu is longer than the buffer, which has %llu bytes",
             status->source, tb_comm_name(comm), (unsigned long long)status->match,
             (unsigned long long)tb_buffer_bytes(&request->buffer));
+    if (status->error == TB_ERR_PARTIAL)
+        return tb_error_code(MPI_ERR_TYPE, call,
+                             "the message of rank %u of %s with tag %llu has %llu bytes and ends within an element of "
+                             "%s: it was sent as another type",
+                             status->source, tb_comm_name(comm), (unsigned long long)status->match,
+                             (unsigned long long)status->bytes, tb_type_label(request->buffer.type));
     if (status->error == TB_ERR_UNSUPPORTED && request->buffer.type->long_double)
         return tb_error_code(MPI_ERR_TYPE, call,
                              "the message of rank %u of %s holds long double as another machine writes it; use double",

@@ -270,7 +270,7 @@ static int check_predefined(struct access *a, MPI_Datatype datatype, bool compar
     bool right = type->basic != TB_BASIC_DERIVED;
     if (right && compares)
         right = type->basic == TB_BASIC_INT || type->basic == TB_BASIC_UINT || type->basic == TB_BASIC_LOGICAL ||
-                type->basic == TB_BASIC_BYTE;
+                type->basic == TB_BASIC_BYTE || (datatype == MPI_CHAR && !tb_param.strict);
     if (right)
         return MPI_SUCCESS;
     return tb_win_raise_argument(a->found, MPI_ERR_TYPE, a->call, compares ? 4 : 3, "datatype",

@@ -63,6 +63,12 @@ static inline bool tb_context_is_of(uint64_t context, uint32_t job)
            context == tb_context_plane(context, TB_PLANE_POINT);
 }
 
+/* Whether messages that the program itself sends are matched in it. */
+static inline bool tb_context_is_point(uint64_t context)
+{
+    return (context & 7) == TB_PLANE_POINT;
+}
+
 /* Whether messages of collectives are matched in it. */
 static inline bool tb_context_is_collective(uint64_t context)
 {

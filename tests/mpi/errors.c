@@ -210,6 +210,62 @@ static void truncation(int bytes)
     CHECK_EQUAL(value, test_previous());
 }
 
+#define LONG_BYTES 400000
+
+/* A message of so many bytes is received as items of a type, for which there is more than enough room, in three ways.
+ */
+static void receive_bytes(int bytes, MPI_Datatype type, int class, const char *name)
+{
+    char *in = test_memory((size_t)bytes + 64), *out = test_memory((size_t)bytes + 1);
+    int size, count;
+    MPI_Type_size(type, &size);
+    count = bytes / size + 2;
+    for (int way = 0; way < 3; way++) {
+        MPI_Request send, receive;
+        MPI_Status status;
+        MPI_Message message;
+        int code = MPI_SUCCESS;
+        MPI_Isend(out, bytes, MPI_BYTE, test_next(), way, world, &send);
+        if (way == 0) {
+            code = MPI_Recv(in, count, type, test_previous(), way, world, &status);
+        } else if (way == 1) {
+            MPI_Irecv(in, count, type, test_previous(), way, world, &receive);
+            code = MPI_Wait(&receive, &status);
+        } else {
+            MPI_Mprobe(test_previous(), way, world, &message, &status);
+            code = MPI_Mrecv(in, count, type, &message, &status);
+        }
+        EXPECT(code, class, class == MPI_SUCCESS ? NULL : "within an element of", name);
+        CHECK_STATUS(&status, test_previous(), way, (size_t)bytes);
+        MPI_Wait(&send, MPI_STATUS_IGNORE);
+    }
+    free(in);
+    free(out);
+}
+
+/* What ends between elements of the type may be less than an item; what ends within one was not sent as that type. */
+static void partial(void)
+{
+    MPI_Datatype mixed, types[] = {MPI_INT, MPI_CHAR};
+    MPI_Aint places[] = {0, 4};
+    int lengths[] = {1, 3};
+    MPI_Type_create_struct(2, lengths, places, types, &mixed);
+    MPI_Type_commit(&mixed);
+    for (int bytes = 0; bytes <= 8; bytes++) {
+        bool within = bytes % 4 != 0;
+        receive_bytes(bytes, MPI_INT, within ? MPI_ERR_TYPE : MPI_SUCCESS, within ? "MPI_INT" : NULL);
+    }
+    for (int bytes = 0; bytes <= 14; bytes++) {
+        bool within = bytes % 7 > 0 && bytes % 7 < 4;
+        receive_bytes(bytes, mixed, within ? MPI_ERR_TYPE : MPI_SUCCESS, within ? "a derived datatype" : NULL);
+    }
+    receive_bytes(2, MPI_SHORT_INT, MPI_SUCCESS, NULL); /* the first half of a pair */
+    receive_bytes(3, MPI_SHORT_INT, MPI_ERR_TYPE, "MPI_SHORT_INT");
+    receive_bytes(LONG_BYTES, MPI_INT, MPI_SUCCESS, NULL);
+    receive_bytes(LONG_BYTES + 1, MPI_INT, MPI_ERR_TYPE, "MPI_INT");
+    MPI_Type_free(&mixed);
+}
+
 static MPI_Comm handled_comm;
 static int handled_class, handled_code, handled_count;
 
@@ -449,6 +505,8 @@ int main(int argc, char **argv)
     truncation(6000);
     truncation(20000);
     truncation(400000);
+    if (!test_peer())
+        partial();
     handlers();
     ranges();
     memory();

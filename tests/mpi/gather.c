@@ -245,6 +245,11 @@ static void errors(void)
     CHECK_CLASS(MPI_Allgather(mine, 1, MPI_INT, NULL, 1, MPI_INT, comm), MPI_ERR_BUFFER);
     CHECK_CLASS(MPI_Allgather(mine, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm), MPI_ERR_BUFFER);
     CHECK_CLASS(MPI_Allgather(all + test_rank, 1, MPI_INT, all, 1, MPI_INT, comm), MPI_ERR_BUFFER);
+    CHECK_CLASS(MPI_Allgather(all, 1, MPI_INT, all, 1, MPI_INT, comm), MPI_ERR_BUFFER);
+    if (test_rank == test_size - 1) {
+        CHECK_CLASS(MPI_Gather(all, 1, MPI_INT, all, 1, MPI_INT, test_rank, comm), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Scatter(all, 1, MPI_INT, all, 1, MPI_INT, test_rank, comm), MPI_ERR_BUFFER);
+    }
     CHECK_CLASS(MPI_Allgather(mine, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_NULL), MPI_ERR_COMM);
     if (test_rank != 0)
         CHECK_CLASS(MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, all, 1, MPI_INT, 0, comm), MPI_ERR_BUFFER);

@@ -393,6 +393,7 @@ static void errors(void)
     MPI_Comm comm;
     MPI_Request request = MPI_REQUEST_NULL;
     int dims[] = {test_size}, periods[] = {1}, data[4] = {0}, counts[] = {-1, 1};
+    int ones[] = {1, 1}, places[] = {0, 1}, others[] = {2, 3}, crossed[] = {1, 0};
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     CHECK_CLASS(MPI_Neighbor_allgather(data, 1, MPI_INT, data + 1, 1, MPI_INT, MPI_COMM_WORLD), MPI_ERR_TOPOLOGY);
     CHECK_CLASS(MPI_Ineighbor_alltoall(data, 1, MPI_INT, data + 1, 1, MPI_INT, MPI_COMM_WORLD, &request),
@@ -406,7 +407,18 @@ static void errors(void)
         CHECK_CLASS(MPI_Neighbor_allgather(MPI_IN_PLACE, 1, MPI_INT, data, 1, MPI_INT, comm), MPI_ERR_BUFFER);
         CHECK_CLASS(MPI_Neighbor_alltoall_init(data, 1, MPI_INT, data + 2, 1, MPI_INT, comm, MPI_INFO_NULL, NULL),
                     MPI_ERR_ARG);
+        CHECK_CLASS(MPI_Neighbor_allgather(data, 1, MPI_INT, data, 1, MPI_INT, comm), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Neighbor_alltoall(data, 1, MPI_INT, data, 1, MPI_INT, comm), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Neighbor_allgatherv(data + 1, 1, MPI_INT, data, ones, places, MPI_INT, comm), MPI_ERR_BUFFER);
+        CHECK_CLASS(MPI_Neighbor_alltoallv(data, ones, places, MPI_INT, data, ones, places, MPI_INT, comm),
+                    MPI_ERR_BUFFER);
     }
+    /* Different places of one array. */
+    MPI_Neighbor_allgatherv(data, 1, MPI_INT, data, ones, others, MPI_INT, comm);
+    data[0] = 10 * test_rank;
+    data[1] = 10 * test_rank + 1;
+    CHECK_CLASS(MPI_Neighbor_alltoallv(data, ones, crossed, MPI_INT, data, ones, others, MPI_INT, comm), MPI_SUCCESS);
+    CHECK(data[2] == 10 * test_previous() && data[3] == 10 * test_next() + 1, "%d and %d have come", data[2], data[3]);
     MPI_Comm_free(&comm);
 }
 

@@ -257,7 +257,7 @@ static void predefined(struct rma_window *w)
     free(list);
 }
 
-/* Compare-and-swap of every type that MPI allows: one that meets, one that does not. */
+/* Compare-and-swap of every type that MPI allows, and of MPI_CHAR: one that meets, one that does not. */
 static void swapped(struct rma_window *w)
 {
     int64_t seen[2][40] = {{0}}, values[40] = {0}, others[40] = {0}, zero = 0;
@@ -267,7 +267,8 @@ static void swapped(struct rma_window *w)
     MPI_Barrier(w->comm);
     MPI_Win_lock(MPI_LOCK_SHARED, next, 0, w->win);
     for (int i = 0; i < count; i++) {
-        if (list[i].kind != INTEGER && list[i].kind != LOGICAL && list[i].type != MPI_BYTE)
+        bool text = list[i].type == MPI_CHAR && !test_peer();
+        if (list[i].kind != INTEGER && list[i].kind != LOGICAL && list[i].type != MPI_BYTE && !text)
             continue;
         list[i].write(&values[i], 3);
         list[i].write(&others[i], 2);

@@ -272,6 +272,7 @@ static void reductions(struct rma_window *w)
     CHECK_CLASS(MPI_Accumulate(&value, 1, MPI_INT64_T, next, at, 1, MPI_DOUBLE, MPI_SUM, win), MPI_ERR_TYPE);
     CHECK_CLASS(MPI_Fetch_and_op(&value, &back, pair, next, at, MPI_SUM, win), MPI_ERR_TYPE);
     CHECK_CLASS(MPI_Compare_and_swap(&number, &number, &number, MPI_DOUBLE, next, at, win), MPI_ERR_TYPE);
+    CHECK_CLASS(MPI_Compare_and_swap(&value, &value, &value, MPI_WCHAR, next, at, win), MPI_ERR_TYPE);
     CHECK_CLASS(MPI_Put(&value, 1, uncommitted, next, at, 1, MPI_INT64_T, win), MPI_ERR_TYPE);
     CHECK_CLASS(MPI_Put(&value, 1, MPI_INT64_T, next, at, 1, uncommitted, win), MPI_ERR_TYPE);
     CHECK_CLASS(MPI_Put(&value, 1, gone, next, at, 1, MPI_INT64_T, win), MPI_ERR_TYPE);
