@@ -57,12 +57,20 @@ static uint32_t used_by(const struct later_world *world)
     return used > 0 ? (uint32_t)used : 0;
 }
 
+/* All else in them is of others. */
+static void free_apps(struct tb_app *apps, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        free(apps[i].variables);
+    free(apps);
+}
+
 static void world_close(struct tb_host_worlds *w, struct later_world *world)
 {
     w->owed += used_by(world);
     tb_local_ranks_close(&world->local);
     tb_list_remove(&world->node);
-    free(world->setup.apps); /* all else in it is of others */
+    free_apps(world->setup.apps, world->setup.app_count);
     tb_spawn_close(&world->spawn);
     free(world);
 }
@@ -112,6 +120,21 @@ int tb_host_worlds_expect(struct tb_host_worlds *w, struct tb_reader *r, struct 
     return TB_OK;
 }
 
+/* The variables of a program of the job, but for those that the spawn gives other values. */
+static int make_variables(struct tb_app *app, const struct tb_app *given, const struct tb_app *model)
+{
+    app->variables = calloc((size_t)given->variable_count + model->variable_count + 1, sizeof *app->variables);
+    if (app->variables == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for what is to be started");
+    memcpy(app->variables, given->variables, given->variable_count * sizeof *app->variables);
+    app->variable_count = given->variable_count;
+    for (uint32_t i = 0; i < model->variable_count; i++)
+        if (!tb_rank_program_has_variable(given->variables, given->variable_count, model->variables[i]))
+            app->variables[app->variable_count++] = model->variables[i];
+    app->bare = model->bare;
+    return TB_OK;
+}
+
 /* The programs of the spawn, in the environment of the one of the job that it names, with indices of the job. */
 static int make_setup(struct later_world *world, const struct tb_setup *setup)
 {
@@ -123,9 +146,10 @@ static int make_setup(struct later_world *world, const struct tb_setup *setup)
     for (uint32_t i = 0; i < spawn->app_count; i++) {
         apps[i] = spawn->apps[i].app;
         apps[i].first_rank += world->first;
-        apps[i].variable_count = model->variable_count;
-        apps[i].variables = model->variables;
-        apps[i].bare = model->bare;
+        if (make_variables(&apps[i], &spawn->apps[i].app, model) != TB_OK) {
+            free_apps(apps, i);
+            return TB_ERR_MEMORY;
+        }
     }
     world->setup = *setup;
     world->setup.apps = apps;

@@ -78,7 +78,7 @@ static bool is_own(const char *variable)
     return false;
 }
 
-static bool is_among(char *const *variables, uint32_t variable_count, const char *variable)
+bool tb_rank_program_has_variable(char *const *variables, uint32_t variable_count, const char *variable)
 {
     size_t length = strcspn(variable, "=") + 1;
     for (uint32_t i = 0; i < variable_count; i++)
@@ -106,11 +106,11 @@ static int make_environment(struct tb_rank_program *program, const struct tb_ran
         program->environment[i] = program->own[i];
     for (size_t i = 0; i < count; i++)
         if ((!app->bare || is_essential(environ[i])) && !is_own(environ[i]) && !tb_foreign_mpi_binds(environ[i]) &&
-            !is_among(app->variables, app->variable_count, environ[i]) &&
-            !is_among(start->given, start->given_count, environ[i]))
+            !tb_rank_program_has_variable(app->variables, app->variable_count, environ[i]) &&
+            !tb_rank_program_has_variable(start->given, start->given_count, environ[i]))
             program->environment[n++] = environ[i];
     for (uint32_t i = 0; i < start->given_count; i++)
-        if (!is_among(app->variables, app->variable_count, start->given[i]))
+        if (!tb_rank_program_has_variable(app->variables, app->variable_count, start->given[i]))
             program->environment[n++] = start->given[i];
     for (uint32_t i = 0; i < app->variable_count; i++)
         if (!is_own(app->variables[i]))

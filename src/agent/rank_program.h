@@ -54,6 +54,8 @@ int tb_rank_program_open(struct tb_rank_program *program, const struct tb_rank_s
                          tb_rank_program_note *note, void *context, struct tb_start_failure *failure);
 void tb_rank_program_close(struct tb_rank_program *program);
 
+/* Whether one of these, NAME=value, has the name of that one. */
+bool tb_rank_program_has_variable(char *const *variables, uint32_t variable_count, const char *variable);
 /* The variables of one rank, with its ends of the control socket and of standard output. */
 int tb_rank_program_describe(struct tb_rank_program *program, const struct tb_rank_start *start,
                              const struct tb_rank_place *place, int control, int output);

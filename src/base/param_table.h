@@ -62,6 +62,10 @@ TB_PARAM_TIME_ROW(
 TB_PARAM_TIME_ROW(heartbeat, "9s", 1000 * TB_PARAM_MS, TB_PARAM_LONGEST, TB_PARAM_OR_ZERO,
                   "silence after which an agent is taken for dead; 0: never")
 TB_PARAM_TIME_ROW(kill_grace, "500ms", 0, TB_PARAM_LONGEST, 0, "time between SIGTERM and SIGKILL when a job is ended")
+TB_PARAM_TEXT_ROW(initial_errhandler, "mpi_errors_are_fatal", TB_PARAM_LOCAL,
+                  "what MPI errors do at first: mpi_errors_are_fatal, mpi_errors_abort or mpi_errors_return")
+TB_PARAM_TEXT_ROW(memory_alloc_kinds, "", TB_PARAM_LOCAL,
+                  "kinds of memory that the program asks for (mpi_memory_alloc_kinds), such as system,mpi:alloc_mem")
 TB_PARAM_BOOL_ROW(keep_going, "no", 0,
                   "the job goes on when a rank dies: the others get errors of what they do with it")
 TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,delay=5ms,corrupt=0.1%,seed=1")

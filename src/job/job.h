@@ -12,6 +12,7 @@
 #include "job/sealed_map.h"
 #include "job/rank_places.h"
 #include "job/registry.h"
+#include "job/start_hints.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 
@@ -52,10 +53,13 @@ struct tb_rank_range {
     uint32_t home;        /* and the index of the first one there */
 };
 
+#define TB_UNIVERSE_INFINITE UINT32_MAX
+
 struct tb_address_book {
     uint32_t version;         /* counts from 1; a later one has all of the one before, and more behind it */
     uint32_t job;             /* number of the job */
-    uint32_t ranks, universe; /* of the world that the job has begun with; that its hosts have room for */
+    uint32_t ranks, universe; /* of the world that the job has begun with; that its hosts have room for, or as the user
+                               * says; TB_UNIVERSE_INFINITE: nobody knows */
     uint32_t host_count, range_count;
     struct tb_places places;
     struct tb_host *hosts;
@@ -420,7 +424,8 @@ void tb_app_close(struct tb_app *app);
 /* What a rank asks for when it wants processes (MPI_Comm_spawn), as it travels to its agent, on to the launcher, and to
  * the agents that start them. */
 struct tb_spawn_app {
-    struct tb_app app; /* first_rank counts from the first of the new ones; variables: none */
+    struct tb_app app; /* first_rank counts from the first of the new ones; variables: in addition to, or instead of,
+                        * those of the program whose environment they get */
     char *hosts;       /* where, names with commas between them; "": anywhere */
 };
 

@@ -97,6 +97,7 @@ struct tb_options {
     struct tb_section all; /* its variables are for all sections */
     enum tb_map map;
     uint32_t per_host;     /* ranks on each host, whatever its slots; 0: not given */
+    uint32_t universe;     /* MPI_UNIVERSE_SIZE; 0: as the hosts have room; TB_UNIVERSE_INFINITE */
     bool oversubscribes;   /* more ranks than slots are allowed */
     bool avoids_this_host; /* it gets no ranks */
     bool has_host_file;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define SECTION_LIMIT TB_APP_LIMIT
 #define ELSEWHERE     1 /* another function knows this option */
@@ -94,6 +95,34 @@ static int set_path(struct tb_options *options, struct tb_section *section, cons
     const char *path = getenv("PATH");
     const char *whole = tb_options_keep(options, "%s%s%s", text, path != NULL ? ":" : "", path != NULL ? path : "");
     return whole != NULL ? tb_variables_add(section, "PATH", whole) : TB_ERR_MEMORY;
+}
+
+/* What a process finds in its environment about its start. */
+static int set_first_errhandler(struct tb_section *section, const char *text)
+{
+    if (tb_first_errhandler_find(text) < 0)
+        return tb_error(TB_ERR_ARGUMENT, "-initial-errhandler %s: %s", text, tb_error_story());
+    return tb_variables_add(section, TB_FIRST_ERRHANDLER_VARIABLE, text);
+}
+
+static int set_memory_kinds(struct tb_section *section, const char *text)
+{
+    if (tb_memory_kinds_check(text) != TB_OK)
+        return tb_error(TB_ERR_ARGUMENT, "-memory-alloc-kinds %s: %s", text, tb_error_story());
+    return tb_variables_add(section, TB_MEMORY_KINDS_VARIABLE, text);
+}
+
+/* In the words of MPICH. */
+static int set_universe(struct tb_options *options, const char *text)
+{
+    if (strcasecmp(text, "SYSTEM") == 0)
+        options->universe = 0;
+    else if (strcasecmp(text, "INFINITE") == 0)
+        options->universe = TB_UNIVERSE_INFINITE;
+    else if (parse_number("-usize", text, TB_JOB_RANKS_LIMIT, &options->universe) != TB_OK)
+        return tb_error(TB_ERR_ARGUMENT, "-usize %s: should be a number between 1 and %u, SYSTEM or INFINITE", text,
+                        TB_JOB_RANKS_LIMIT);
+    return TB_OK;
 }
 
 /* Both forms: NAME VALUE, and NAME=VALUE in one word, which leaves the second value unused. */
@@ -197,6 +226,12 @@ static int apply_streams(struct tb_options *options, struct tb_section *section,
         return set_directory(section, values[0]);
     case TB_OPTION_PATH:
         return set_path(options, section, values[0]);
+    case TB_OPTION_FIRST_ERRHANDLER:
+        return set_first_errhandler(section, values[0]);
+    case TB_OPTION_MEMORY_KINDS:
+        return set_memory_kinds(section, values[0]);
+    case TB_OPTION_UNIVERSE:
+        return set_universe(options, values[0]);
     case TB_OPTION_INPUT:
         return set_input(options, values[0]);
     case TB_OPTION_BUFFERING:

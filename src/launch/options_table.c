@@ -119,6 +119,12 @@ static const struct tb_option_row rows[] = {
     WORKS("wdir", 1, DIRECTORY, "working directory"),
     WORKS("wd", 1, DIRECTORY, "--wdir"),
     REFUSED("set-cwd-to-session-dir", 0, "--wdir DIR"),
+    WORKS("initial-errhandler", 1, FIRST_ERRHANDLER, "mpi_errors_are_fatal (default), mpi_errors_abort or "
+                                                     "mpi_errors_return: what MPI errors do at first"),
+    WORKS("memory-alloc-kinds", 1, MEMORY_KINDS, "kinds of memory that this program asks for, such as "
+                                                 "system,mpi:alloc_mem"),
+    WORKS("memory-allocation-kinds", 1, MEMORY_KINDS, "-memory-alloc-kinds"),
+    WORKS("usize", 1, UNIVERSE, "what MPI_UNIVERSE_SIZE says: a number, SYSTEM (default), or INFINITE: nothing"),
     WORKS("path", 1, PATH, "where programs are looked for first"),
     WORKS("configfile", 1, CONFIG_FILE, "the rest of the command line, a line for each program"),
     WORKS("app", 1, CONFIG_FILE, "-configfile"),
@@ -211,7 +217,6 @@ static const struct tb_option_row rows[] = {
     IGNORED("runtime-options", 1, tuning),
     IGNORED("topolib", 1, tuning),
     IGNORED("demux", 1, tuning),
-    IGNORED("usize", 1, tuning),
     IGNORED("pmi-port", 0, tuning),
     IGNORED("profile", 0, tuning),
     IGNORED("localhost", 1, tuning),

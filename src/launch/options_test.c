@@ -59,6 +59,8 @@ static const char *value_for(const struct tb_option_row *row)
         return "A=1";
     case TB_OPTION_LAUNCHER:
         return "ssh";
+    case TB_OPTION_FIRST_ERRHANDLER:
+        return "mpi_errors_abort";
     default:
         return "1";
     }
@@ -346,6 +348,43 @@ static void a_long_path_is_whole(void **state)
     tb_options_close(&options);
 }
 
+/* Each program is told its own, in its environment. */
+static void hints_of_the_start(void **state)
+{
+    struct tb_options options;
+    assert_int_equal(
+        parse(&options, "-initial-errhandler mpi_errors_return -usize 9 a : -memory-alloc-kinds=mpi,x:y b"), TB_OK);
+    assert_int_equal(options.sections[0].variable_count, 1);
+    assert_string_equal(options.sections[0].variables[0], "TOMBOLO_INITIAL_ERRHANDLER=mpi_errors_return");
+    assert_int_equal(options.sections[1].variable_count, 1);
+    assert_string_equal(options.sections[1].variables[0], "TOMBOLO_MEMORY_ALLOC_KINDS=mpi,x:y");
+    assert_int_equal(options.universe, 9);
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "-usize infinite a"), TB_OK);
+    assert_int_equal(options.universe, TB_UNIVERSE_INFINITE);
+    tb_options_close(&options);
+    assert_int_equal(parse(&options, "-usize 5 --usize=SYSTEM a"), TB_OK);
+    assert_int_equal(options.universe, 0);
+    tb_options_close(&options);
+    static const struct {
+        const char *line, *story;
+    } wrong[] = {
+        {"-initial-errhandler MPI_ERRORS_RETURN a",
+         "-initial-errhandler MPI_ERRORS_RETURN: should be mpi_errors_are_fatal"},
+        {"-initial-errhandler= a", "should be mpi_errors_are_fatal"},
+        {"-memory-alloc-kinds mpi,,system a", "-memory-alloc-kinds mpi,,system: should be kinds of memory"},
+        {"-usize 0 a", "-usize 0: should be a number"},
+        {"-usize -1 a", "SYSTEM or INFINITE"},
+        {"-usize many a", "SYSTEM or INFINITE"},
+        {"-usize 1048577 a", "between 1 and 1048576"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(parse(&options, wrong[i].line), TB_ERR_ARGUMENT);
+        assert_non_null(strstr(tb_error_story(), wrong[i].story));
+        tb_options_close(&options);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +398,7 @@ int main(void)
         cmocka_unit_test(words_of_others),
         cmocka_unit_test(environments),
         cmocka_unit_test(a_long_path_is_whole),
+        cmocka_unit_test(hints_of_the_start),
     };
     return tb_param_load() == TB_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

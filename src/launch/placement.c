@@ -368,8 +368,12 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
     free(seats);
     free(dealer.used);
     free(dealer.in_book);
+    uint32_t universe = options->universe;
+    if (rc == TB_OK && universe > 0 && universe < placement->book.ranks)
+        rc = tb_error(TB_ERR_ARGUMENT, "-usize %u: the job has %u ranks, and the universe has them all", universe,
+                      placement->book.ranks);
     if (rc == TB_OK)
-        placement->book.universe = count_universe(placement, options);
+        placement->book.universe = universe > 0 ? universe : count_universe(placement, options);
     if (rc != TB_OK)
         tb_placement_close(placement);
     return rc;

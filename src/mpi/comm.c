@@ -158,7 +158,7 @@ static int open_one(MPI_Comm handle, const char *name, uint64_t context, uint32_
         return tb_error(TB_ERR_MEMORY, "out of memory for a communicator");
     }
     comm_begin(comm, size, rank, procs);
-    comm->errhandler = &tb_errhandler_fatal;
+    comm->errhandler = tb_errhandler_initial();
     comm->predefined = handle;
     snprintf(comm->name, sizeof comm->name, "%s", name);
     int error = comm_prepare(comm, NULL);

@@ -36,7 +36,7 @@ static int *predefined_value(int keyval)
         return &facts->last_code;
     case MPI_UNIVERSE_SIZE:
         facts->universe = (int)(tb_self.job.book.universe > 0 ? tb_self.job.book.universe : tb_self.job.book.ranks);
-        return &facts->universe;
+        return tb_self.job.book.universe != TB_UNIVERSE_INFINITE ? &facts->universe : NULL;
     case MPI_APPNUM:
         facts->app = (int)tb_self.job.app;
         return &facts->app;

@@ -1,10 +1,29 @@
 /* Error handlers (MPI-5.0, 9.3): making and freeing those of each kind. */
 #include "mpi/error.h"
+
+#include <stdlib.h>
+
 #include "mpi/binding_decls.h"
 
 struct tb_errhandler tb_errhandler_fatal = {.handle = MPI_ERRORS_ARE_FATAL};
 struct tb_errhandler tb_errhandler_abort = {.handle = MPI_ERRORS_ABORT};
 struct tb_errhandler tb_errhandler_return = {.handle = MPI_ERRORS_RETURN};
+
+/* MPI_Init refuses a name that is none. */
+struct tb_errhandler *tb_errhandler_initial(void)
+{
+    const char *name = tb_param.initial_errhandler; /* there are no parameters before MPI_Init */
+    if (name == NULL)
+        name = getenv(TB_FIRST_ERRHANDLER_VARIABLE);
+    switch (name != NULL ? tb_first_errhandler_find(name) : TB_FIRST_FATAL) {
+    case TB_FIRST_ABORT:
+        return &tb_errhandler_abort;
+    case TB_FIRST_RETURN:
+        return &tb_errhandler_return;
+    default:
+        return &tb_errhandler_fatal;
+    }
+}
 
 static struct tb_errhandler *errhandler_find(MPI_Errhandler handle)
 {

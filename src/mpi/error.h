@@ -20,8 +20,8 @@
 struct tb_errhandler;
 
 /* Raises an error of `class` in `call`: tells its story, calls the error handler of `comm` (NULL: of the process, which
- * is that of MPI_COMM_SELF, or of MPI_COMM_WORLD as long as the former is the default) and returns the code, unless the
- * handler ends the job. */
+ * is that of MPI_COMM_SELF, or of MPI_COMM_WORLD as long as the former is the initial one, or the initial one itself
+ * where these communicators are not) and returns the code, unless the handler ends the job. */
 int tb_raise(struct tb_comm *comm, int class, const char *call, const char *format, ...)
     __attribute__((format(printf, 4, 5), cold));
 /* The same about one argument of the call: "MPI_Send: argument 4 (dest): ...". */
@@ -97,6 +97,9 @@ struct tb_errhandler {
 
 extern struct tb_errhandler tb_errhandler_fatal, tb_errhandler_abort, tb_errhandler_return;
 
+/* What this process was started with (job/start_hints.h): the error handler of the predefined communicators until the
+ * program sets another one, and of what has none. Predefined itself. */
+struct tb_errhandler *tb_errhandler_initial(void);
 /* The error handler of a handle, if it is predefined or of that kind; else NULL. */
 struct tb_errhandler *tb_errhandler_find(MPI_Errhandler handle, enum tb_errhandler_kind kind);
 /* The code for a handle, argument `position`, that is none; not raised yet. */

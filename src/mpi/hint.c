@@ -15,6 +15,14 @@ static const char *const hint_keys[] = {
 };
 #define HINT_COUNT (sizeof hint_keys / sizeof hint_keys[0])
 
+int tb_memory_kinds_put(struct tb_info *info, const struct tb_session *session)
+{
+    char offered[TB_MEMORY_KINDS_ROOM];
+    const char *asked = session != NULL ? session->memory_kinds : NULL;
+    tb_memory_kinds_offer(asked != NULL ? asked : tb_param.memory_alloc_kinds, offered);
+    return tb_info_put(info, "mpi_memory_alloc_kinds", offered);
+}
+
 void tb_hints_take(struct tb_hints *hints, const struct tb_info *info)
 {
     for (size_t i = 0; i < HINT_COUNT; i++) {
@@ -62,7 +70,7 @@ int tb_mpi_Comm_get_info(MPI_Comm comm, MPI_Info *info_used)
     for (size_t i = 0; i < HINT_COUNT && error == TB_OK; i++)
         error = tb_info_put(made, hint_keys[i], c->hints.set >> i & 1 ? "true" : "false");
     if (error == TB_OK)
-        error = tb_info_put(made, "mpi_memory_alloc_kinds", TB_MEMORY_KINDS);
+        error = tb_memory_kinds_put(made, c->session);
     if (error == TB_OK)
         error = tb_comm_print_shape(c, shape, sizeof shape);
     if (error == TB_OK)

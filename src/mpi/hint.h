@@ -5,8 +5,9 @@
 #include "mpi/comm.h"
 #include "mpi/info.h"
 
-/* The kinds of memory that buffers may be in (MPI-5.0, 12.4.3). We know of no others, so none can be asked for. */
-#define TB_MEMORY_KINDS "system,mpi"
+/* The kinds of memory that buffers of communicators and windows may be in (MPI-5.0, 12.4.3), which come from that
+ * session, or from the world model: NULL. As a value of the key mpi_memory_alloc_kinds. */
+int tb_memory_kinds_put(struct tb_info *info, const struct tb_session *session);
 
 /* Takes over the hints that are known; others, and values that make no sense, are left alone. */
 void tb_hints_take(struct tb_hints *hints, const struct tb_info *info);

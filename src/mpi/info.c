@@ -130,7 +130,12 @@ static struct tb_info *info_environment(void)
         return NULL;
     const char *size = getenv("TOMBOLO_SIZE");
     char host[HOST_NAME_MAX + 1] = "";
+    const char *errhandler = getenv(TB_FIRST_ERRHANDLER_VARIABLE), *kinds = getenv(TB_MEMORY_KINDS_VARIABLE);
     tb_info_put(info, "maxprocs", size != NULL ? size : "1");
+    if (errhandler != NULL)
+        tb_info_put(info, "mpi_initial_errhandler", errhandler);
+    if (kinds != NULL)
+        tb_info_put(info, "mpi_memory_alloc_kinds", kinds);
     if (gethostname(host, sizeof host - 1) == 0)
         tb_info_put(info, "host", host);
     contents_lock();

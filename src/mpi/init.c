@@ -23,7 +23,7 @@ static int start(const char *call, int level)
                                                          : "MPI cannot be initialised again after MPI_Finalize");
     int error = tb_presence_enter(level == MPI_THREAD_MULTIPLE);
     if (error < 0)
-        tb_error_fatal(tb_error_code(tb_error_class_of(error), call, "%s", tb_error_story()));
+        return tb_raise_code(NULL, tb_error_code(tb_error_class_of(error), call, "%s", tb_error_story()));
     tb_self.thread_level = tb_self.single && level == MPI_THREAD_MULTIPLE ? MPI_THREAD_SERIALIZED : level;
     tb_self.main_thread = pthread_self();
     tb_self.self = tb_self.alone;

@@ -334,6 +334,8 @@ static int open_all(void)
 static int join(bool threaded)
 {
     int error = tb_engine_load_params();
+    if (error == TB_OK)
+        error = tb_start_hints_check();
     tb_self.single = !threaded && !tb_param.progress_thread;
     if (error == TB_OK)
         error = tb_job_join(&tb_self.job);

@@ -1,5 +1,7 @@
 #include "mpi/session.h"
 
+#include <stdlib.h>
+
 #include "mpi/binding_decls.h"
 
 struct tb_session *tb_session_hold(struct tb_session *session)
@@ -13,6 +15,8 @@ void tb_session_release(struct tb_session *session)
 {
     if (session == NULL || __atomic_sub_fetch(&session->references, 1, __ATOMIC_ACQ_REL) > 0)
         return;
+    free(session->memory_kinds);
+    session->memory_kinds = NULL;
     session->head.value = session->finalized;
     tb_handle_give(TB_OBJECT_SESSION, session);
 }

@@ -16,6 +16,7 @@ struct tb_session {
     int thread_level;                 /* MPI_THREAD_ */
     struct tb_errhandler *errhandler; /* held until it is finalised */
     struct tb_bsend *bsend;           /* buffered.c: the buffer attached to this session */
+    char *memory_kinds;               /* that the program has asked for; NULL: as at the start of the process */
 };
 
 static inline struct tb_session *tb_session_find(MPI_Session handle) /* NULL if there is none */

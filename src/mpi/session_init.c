@@ -1,4 +1,5 @@
 /* Beginning and ending sessions (MPI-5.0, 11.3.1). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "mpi/binding_decls.h"
@@ -31,19 +32,30 @@ static int level_wanted(const struct tb_info *info)
     return -1;
 }
 
-static int session_open(const char *call, struct tb_errhandler *errhandler, int level, MPI_Session *session)
+/* The kinds of memory that an info object asks for; NULL: none. */
+static const char *kinds_wanted(const struct tb_info *info)
+{
+    return info != NULL ? tb_info_value(info, "mpi_memory_alloc_kinds") : NULL;
+}
+
+static int session_open(const char *call, struct tb_errhandler *errhandler, int level, const char *kinds,
+                        MPI_Session *session)
 {
     /* What else will use the library is not known, so an engine that is opened here is for any number of threads. */
     int error = tb_presence_enter(true);
     if (error < 0)
         return tb_error_code(tb_error_class_of(error), call, "%s", tb_error_story());
-    struct tb_session *made = tb_handle_take(TB_OBJECT_SESSION, sizeof *made);
+    char *copy = kinds != NULL ? strdup(kinds) : NULL;
+    bool whole = copy != NULL || kinds == NULL;
+    struct tb_session *made = whole ? tb_handle_take(TB_OBJECT_SESSION, sizeof *made) : NULL;
     if (made == NULL) {
+        free(copy);
         int code = tb_error_code_below(TB_ERR_MEMORY, call);
         tb_presence_leave(call);
         return code;
     }
     made->references = 1;
+    made->memory_kinds = copy;
     made->errhandler = tb_errhandler_hold(errhandler);
     made->thread_level = tb_self.single && level == MPI_THREAD_MULTIPLE ? MPI_THREAD_SERIALIZED : level;
     *session = (MPI_Session)(uintptr_t)made->head.value;
@@ -66,8 +78,11 @@ int tb_mpi_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *s
     else if (level < 0)
         code = tb_error_code(MPI_ERR_INFO_VALUE, call, "argument 1 (info): %s is no value of thread_level",
                              tb_info_value(i, "thread_level"));
+    else if (kinds_wanted(i) != NULL && tb_memory_kinds_check(kinds_wanted(i)) != TB_OK)
+        code = tb_error_code(MPI_ERR_INFO_VALUE, call, "argument 1 (info): %s as mpi_memory_alloc_kinds: %s",
+                             kinds_wanted(i), tb_error_story());
     else
-        code = session_open(call, handler, level, session);
+        code = session_open(call, handler, level, kinds_wanted(i), session);
     return code == MPI_SUCCESS ? code : tb_raise_to(handler, &none, code);
 }
 
@@ -105,7 +120,7 @@ int tb_mpi_Session_get_info(MPI_Session session, MPI_Info *info_used)
     struct tb_info *made = tb_info_new();
     int error = made == NULL ? TB_ERR_MEMORY : tb_info_put(made, "thread_level", level);
     if (error == TB_OK)
-        error = tb_info_put(made, "mpi_memory_alloc_kinds", TB_MEMORY_KINDS);
+        error = tb_memory_kinds_put(made, s);
     if (error < 0) {
         if (made != NULL)
             tb_info_free(made);

@@ -96,6 +96,35 @@ static uint64_t patience_of(const struct tb_info *info)
     return seconds > 0 && seconds < 1e9 ? (uint64_t)(seconds * 1e9) : 0;
 }
 
+static bool add_variable(struct tb_app *app, const char *name, const char *value)
+{
+    char *made = NULL;
+    if (asprintf(&made, "%s=%s", name, value) < 0)
+        return false;
+    app->variables[app->variable_count++] = made;
+    return true;
+}
+
+/* What the new processes are told about their start. Whoever starts them does not pass on what it was told itself. A
+ * code that is not raised. */
+static int want_hints(const struct wanted *w, const struct tb_info *info, struct tb_app *app)
+{
+    static const char handler_key[] = "mpi_initial_errhandler", kinds_key[] = "mpi_memory_alloc_kinds";
+    const char *handler = info != NULL ? tb_info_value(info, handler_key) : NULL;
+    const char *kinds = info != NULL ? tb_info_value(info, kinds_key) : NULL;
+    if (handler != NULL && tb_first_errhandler_find(handler) < 0)
+        return tb_error_code(MPI_ERR_INFO_VALUE, w->call, "argument %d (info): %s as %s: %s", w->first_argument + 3,
+                             handler, handler_key, tb_error_story());
+    if (kinds != NULL && tb_memory_kinds_check(kinds) != TB_OK)
+        return tb_error_code(MPI_ERR_INFO_VALUE, w->call, "argument %d (info): %s as %s: %s", w->first_argument + 3,
+                             kinds, kinds_key, tb_error_story());
+    app->variables = calloc(3, sizeof *app->variables);
+    bool whole = app->variables != NULL &&
+                 add_variable(app, TB_FIRST_ERRHANDLER_VARIABLE, handler != NULL ? handler : "mpi_errors_are_fatal") &&
+                 add_variable(app, TB_MEMORY_KINDS_VARIABLE, kinds != NULL ? kinds : "");
+    return whole ? MPI_SUCCESS : tb_error_code(MPI_ERR_NO_MEM, w->call, "out of memory for what is to be started");
+}
+
 /* One program. A code that is not raised. */
 static int want_app(const struct wanted *w, int i, uint32_t first, struct tb_spawn_app *app)
 {
@@ -120,11 +149,12 @@ static int want_app(const struct wanted *w, int i, uint32_t first, struct tb_spa
     app->app.ranks = (uint32_t)most;
     app->app.arguments = copy_words(w->commands[i], info != NULL ? tb_info_value(info, "path") : NULL,
                                     w->argvs != NULL ? w->argvs[i] : NULL, &app->app.argument_count);
-    app->app.variables = calloc(1, sizeof *app->app.variables);
+    int code = want_hints(w, info, &app->app);
+    if (code != MPI_SUCCESS)
+        return code;
     app->app.directory = strdup(directory != NULL ? directory : "");
     app->hosts = strdup(hosts != NULL ? hosts : "");
-    bool whole =
-        app->app.arguments != NULL && app->app.variables != NULL && app->app.directory != NULL && app->hosts != NULL;
+    bool whole = app->app.arguments != NULL && app->app.directory != NULL && app->hosts != NULL;
     for (uint32_t k = 0; whole && k < app->app.argument_count; k++)
         whole = app->app.arguments[k] != NULL;
     return whole ? MPI_SUCCESS : tb_error_code(MPI_ERR_NO_MEM, w->call, "out of memory for what is to be started");

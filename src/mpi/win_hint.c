@@ -140,10 +140,9 @@ static int put_hints(const struct tb_win *w, struct tb_info *info)
         {"same_disp_unit", flag_text(h->same_unit), true},
         {"alloc_shared_noncontig", flag_text(h->noncontig), allocates},
         {"mpi_minimum_memory_alignment", alignment, allocates && h->alignment > 0},
-        {"mpi_memory_alloc_kinds", TB_MEMORY_KINDS, true},
         {"tombolo_standby", h->standby ? "yes" : "no", true},
     };
-    int error = TB_OK;
+    int error = tb_memory_kinds_put(info, w->comm->session);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0] && error == TB_OK; i++)
         if (rows[i].told)
             error = tb_info_put(info, rows[i].key, rows[i].value);
