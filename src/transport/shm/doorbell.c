@@ -47,12 +47,16 @@ void tb_doorbell_busy(_Atomic uint32_t *state)
                                             memory_order_relaxed);
 }
 
+bool tb_doorbell_claim(_Atomic uint32_t *state)
+{
+    uint32_t expected = TB_DOORBELL_SLEEPING;
+    return atomic_compare_exchange_strong_explicit(state, &expected, TB_DOORBELL_AWAKE, memory_order_seq_cst,
+                                                   memory_order_seq_cst);
+}
+
 void tb_doorbell_ring(_Atomic uint32_t *state, int descriptor)
 {
-    /* Of several that see it asleep one takes the state and rings. */
-    uint32_t expected = TB_DOORBELL_SLEEPING;
-    if (!atomic_compare_exchange_strong_explicit(state, &expected, TB_DOORBELL_AWAKE, memory_order_seq_cst,
-                                                 memory_order_seq_cst))
+    if (!tb_doorbell_claim(state))
         return;
     uint64_t one = 1;
     while (write(descriptor, &one, sizeof(one)) < 0 && errno == EINTR)

@@ -31,14 +31,21 @@ void tb_doorbell_awake(_Atomic uint32_t *state, int descriptor); /* also empties
 void tb_doorbell_busy(_Atomic uint32_t *state);
 
 /* The other side, after something was written for the sleeper. `registered`: this process is. */
+bool tb_doorbell_claim(_Atomic uint32_t *state); /* of several that see it asleep, true for one, which then rings */
 void tb_doorbell_ring(_Atomic uint32_t *state, int descriptor);
+/* Whether one that may fall asleep at any moment sleeps, or is about to. */
+static inline bool tb_doorbell_sleeps(_Atomic uint32_t *state)
+{
+    __sync_synchronize();
+    return __builtin_expect(atomic_load_explicit(state, memory_order_relaxed) == TB_DOORBELL_SLEEPING, 0);
+}
+
 static inline void tb_doorbell_wake(_Atomic uint32_t *state, int descriptor, bool registered)
 {
     atomic_signal_fence(memory_order_seq_cst);
     if (__builtin_expect(registered && atomic_load_explicit(state, memory_order_relaxed) == TB_DOORBELL_BUSY, 1))
         return;
-    __sync_synchronize();
-    if (__builtin_expect(atomic_load_explicit(state, memory_order_relaxed) == TB_DOORBELL_SLEEPING, 0))
+    if (tb_doorbell_sleeps(state))
         tb_doorbell_ring(state, descriptor);
 }
 

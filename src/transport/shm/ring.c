@@ -1,5 +1,15 @@
 #include "transport/shm/ring.h"
 
+#define BULK_LEAST (16u << 10)
+
+size_t tb_ring_bulk(uint64_t bytes)
+{
+    size_t bulk = BULK_LEAST;
+    while (bulk < bytes)
+        bulk *= 2;
+    return bulk;
+}
+
 void tb_ring_writer_open(struct tb_ring_writer *writer, void *memory, size_t bulk)
 {
     TB_ASSERT(bulk >= 1024 && (bulk & (bulk - 1)) == 0 && bulk <= UINT32_MAX / 2);

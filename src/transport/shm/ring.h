@@ -93,6 +93,9 @@ static inline uint32_t tb_ring_longest(size_t bulk)
     return (uint32_t)(bulk / 8);
 }
 
+/* The bulk that has room for so many bytes. */
+size_t tb_ring_bulk(uint64_t bytes);
+
 void tb_ring_writer_open(struct tb_ring_writer *writer, void *memory, size_t bulk);
 void tb_ring_reader_open(struct tb_ring_reader *reader, void *memory, size_t bulk);
 

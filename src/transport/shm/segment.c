@@ -4,7 +4,6 @@
 #include "transport/shm/shm_param.h"
 #include "transport/transport.h"
 
-#define BULK_LEAST   (16u << 10)
 #define BOARDS_LEAST 64u  /* of a host; and one more for each rank, since when a communicator is split all of them */
 #define BOARDS_MOST  256u /* claim one before it is known who leads the new ones */
 
@@ -25,10 +24,7 @@ size_t tb_shm_board_bytes(uint32_t ranks)
 
 size_t tb_shm_bulk_bytes(void)
 {
-    size_t bulk = BULK_LEAST;
-    while (bulk < tb_shm_param.ring)
-        bulk *= 2;
-    return bulk;
+    return tb_ring_bulk(tb_shm_param.ring);
 }
 
 static size_t rings_end(uint32_t ranks)

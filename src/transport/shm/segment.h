@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "transport/shm/memory_card.h"
 #include "transport/shm/ring.h"
 
 #define TB_SHM_PAGE  4096
@@ -16,11 +17,7 @@
 /* One rank's page. Lines that are written at different times by different ranks are kept apart. */
 struct tb_shm_page {
     alignas(128) _Atomic uint32_t state; /* enum tb_doorbell_state */
-    /* Written once by the rank when it opens; pid last, so who reads a pid that is not 0 finds the rest. */
-    alignas(128) _Atomic uint32_t pid;
-    uint64_t token; /* random */
-    uint64_t
-        token_address; /* where the same number stands in the rank's own memory: proof that the pid means the rank */
+    alignas(128) struct tb_memory_card card;
     _Atomic uint32_t left; /* it has closed and will never send again; set by itself after all that it has sent */
     /* In the page of the first rank: how many have left. */
     alignas(128) _Atomic uint32_t departures;

@@ -1,7 +1,6 @@
 /* shm: frames between the ranks of one host, through rings in the memory that they share (see segment.h and ring.h).
  *
- * Every payload is copied into the ring at once, so a send is TB_OK or TB_AGAIN. Frames are delivered straight from the
- * ring; `place` is never called, since the one who is given the frame copies it where it belongs with the same effort.
+ * How frames pass them is in lane.h: a send is TB_OK or TB_AGAIN.
  *
  * A rank sleeps as doorbell.h says. It is woken by whoever writes a record for it, by whoever frees room in a ring that
  * it has found full, and by whoever leaves: only before it sleeps does it look for those.
@@ -25,29 +24,23 @@
 
 #include "transport/transport.h"
 #include "transport/shm/board.h"
-#include "transport/shm/cross_memory.h"
-#include "transport/shm/shm_param.h"
 #include "transport/shm/doorbell.h"
+#include "transport/shm/lane.h"
 #include "transport/shm/segment.h"
+#include "transport/shm/shm_param.h"
 
 #define CALM 1000 /* after so many frames without sleep a rank is taken for busy */
-
-enum shm_attach { SHM_ATTACH_UNKNOWN, SHM_ATTACH_PROVED };
 
 /* Another rank of this host, or this one. Made when it is first asked for or heard of. */
 struct shm_peer {
     struct tb_endpoint endpoint;
-    struct tb_ring_writer writer;
-    struct tb_ring_reader reader;
+    struct tb_lane lane;
     struct tb_shm_page *page;
     int doorbell;
     uint32_t local; /* its number on this host */
     bool announced; /* it knows that we send to it */
-    bool damaged;   /* it wrote nonsense; nothing more is read */
-    bool blocked;   /* its ring was full; in the list of such */
     bool left;      /* that it has left was told */
-    enum shm_attach attach;
-    struct tb_list blocked_node;
+    bool proved;    /* its memory is that of the right process */
 };
 
 struct shm_transport {
@@ -109,21 +102,6 @@ static int shm_check(const struct tb_transport_config *config)
     return TB_OK;
 }
 
-/* Whether others' memory may be read is tried on ourselves: that fails where the call does not exist or is filtered. */
-static int shm_introduce(struct shm_transport *shm)
-{
-    int error = tb_random_secret(&shm->token, sizeof(shm->token));
-    if (error != TB_OK)
-        return error;
-    uint64_t address = (uint64_t)(uintptr_t)&shm->token;
-    if (tb_shm_param.cross_memory && tb_cross_memory_verify(getpid(), address, shm->token) == TB_OK)
-        shm->transport.capabilities |= TB_CAP_REMOTE_READ;
-    shm->page->token = shm->token;
-    shm->page->token_address = address;
-    atomic_store_explicit(&shm->page->pid, (uint32_t)getpid(), memory_order_release);
-    return TB_OK;
-}
-
 /* Those that sleep are woken, whether they know this rank or not: they may wait for it. */
 static void shm_leave(struct shm_transport *shm)
 {
@@ -168,7 +146,6 @@ static int shm_open(const struct tb_transport_config *config, struct tb_transpor
     shm->transport.eager_limit = shm->transport.max_payload;
     if (tb_param.eager_shm < shm->transport.eager_limit)
         shm->transport.eager_limit = (uint32_t)tb_param.eager_shm;
-    shm->transport.remote_minimum = tb_shm_param.single_copy != 0 ? tb_shm_param.single_copy : UINT64_MAX;
     tb_list_init(&shm->blocked);
     shm->peers = calloc(config->local_count, sizeof(*shm->peers));
     shm->active = calloc(config->local_count, sizeof(*shm->active));
@@ -184,7 +161,9 @@ static int shm_open(const struct tb_transport_config *config, struct tb_transpor
         goto out;
     }
     shm->registered = tb_doorbell_register();
-    error = shm_introduce(shm);
+    error = tb_memory_card_begin(&shm->transport, &shm->token);
+    if (error == TB_OK)
+        tb_memory_card_write(&shm->page->card, &shm->token);
 out:
     shm->open = error == TB_OK;
     if (error != TB_OK)
@@ -206,9 +185,8 @@ static int shm_peer_make(struct shm_transport *shm, uint32_t local, struct shm_p
     peer->page = tb_shm_page_of(config->segment, local);
     peer->doorbell = config->doorbells[local];
     peer->local = local;
-    tb_list_init(&peer->blocked_node);
-    tb_ring_writer_open(&peer->writer, tb_shm_ring_of(config->segment, count, own, local, shm->bulk), shm->bulk);
-    tb_ring_reader_open(&peer->reader, tb_shm_ring_of(config->segment, count, local, own, shm->bulk), shm->bulk);
+    tb_lane_open(&peer->lane, &peer->endpoint, tb_shm_ring_of(config->segment, count, own, local, shm->bulk),
+                 tb_shm_ring_of(config->segment, count, local, own, shm->bulk), shm->bulk);
     shm->peers[local] = *made = peer;
     return TB_OK;
 }
@@ -255,15 +233,10 @@ static bool shm_anything(struct shm_transport *shm)
             return true;
     }
     for (uint32_t i = 0; i < shm->active_count; i++) {
-        if (!shm->active[i]->damaged && tb_ring_ready(&shm->active[i]->reader))
+        if (tb_lane_ready(&shm->active[i]->lane))
             return true;
     }
-    struct shm_peer *peer;
-    TB_LIST_EACH (peer, &shm->blocked, struct shm_peer, blocked_node) {
-        if (tb_ring_writer_look(&peer->writer))
-            return true;
-    }
-    return false;
+    return tb_lanes_have_room(&shm->blocked);
 }
 
 static bool shm_arm(struct tb_transport *transport)
@@ -304,62 +277,21 @@ static void shm_announce(struct shm_transport *shm, struct shm_peer *peer)
     peer->announced = true;
 }
 
-/* The ring looked full. True: there is room after all. */
-static bool shm_find_room(struct shm_transport *shm, struct shm_peer *peer, struct tb_ring_frame *frame, bool routed)
-{
-    bool ample = tb_ring_writer_look(&peer->writer);
-    if (tb_ring_reserve(&peer->writer, frame, routed))
-        return true;
-    TB_ASSERT(!ample);
-    bool room = tb_ring_writer_wait(&peer->writer) && tb_ring_reserve(&peer->writer, frame, routed);
-    /* Whoever was told TB_AGAIN before still waits for `writable`. */
-    if (!peer->blocked && room) {
-        tb_ring_writer_resume(&peer->writer);
-    } else if (!peer->blocked) {
-        peer->blocked = shm->unusual = true;
-        tb_list_append(&shm->blocked, &peer->blocked_node);
-    }
-    return room;
-}
-
 static int shm_send(struct tb_endpoint *endpoint, const struct tb_envelope *envelope, struct tb_spans *payload,
                     enum tb_stream stream, void *token)
 {
     struct shm_peer *peer = (struct shm_peer *)endpoint;
     struct shm_transport *shm = shm_of(endpoint->transport);
-    uint64_t length = payload != NULL ? payload->left : 0;
-    TB_ASSERT(length <= shm->transport.max_payload);
-    bool routed = envelope->message.flags & TB_MESSAGE_ROUTED;
-    struct tb_ring_frame frame = {.length = (uint32_t)length};
-    if (!tb_ring_reserve(&peer->writer, &frame, routed) && !shm_find_room(shm, peer, &frame, routed))
+    struct tb_ring_frame frame;
+    if (!tb_lane_write(&peer->lane, &shm->blocked, envelope, payload, &frame)) {
+        shm->unusual = true;
         return TB_AGAIN;
-    frame.record->message = envelope->message;
-    if (routed)
-        *frame.routing = envelope->routing;
-    if (length > 0)
-        tb_spans_gather(payload, frame.payload, length);
+    }
     if (__builtin_expect(!peer->announced, 0))
         shm_announce(shm, peer);
-    tb_ring_publish(&peer->writer, &frame);
+    tb_ring_publish(&peer->lane.writer, &frame);
     shm_wake(shm, peer);
     return TB_OK;
-}
-
-/* Those whose ring was full and has room again. */
-static int shm_unblock(struct shm_transport *shm)
-{
-    int freed = 0;
-    struct shm_peer *peer;
-    TB_LIST_EACH (peer, &shm->blocked, struct shm_peer, blocked_node) {
-        if (!tb_ring_writer_look(&peer->writer))
-            continue;
-        peer->blocked = false;
-        tb_list_remove(&peer->blocked_node);
-        tb_ring_writer_resume(&peer->writer);
-        shm->config.upcalls.writable(shm->config.upcalls.context, &peer->endpoint);
-        freed++;
-    }
-    return freed;
 }
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
@@ -394,31 +326,13 @@ static void shm_admit(struct shm_transport *shm, uint32_t word)
     }
 }
 
-static int shm_damaged(struct shm_transport *shm, struct shm_peer *peer, int error)
-{
-    peer->damaged = true;
-    shm->config.upcalls.broken(shm->config.upcalls.context, &peer->endpoint, error);
-    return 1;
-}
-
-/* Delivers one frame of this sender. Not more: whether another one is there would be seen only after waiting for a line
- * that the sender has just written, which costs a short message more than a further poll. */
 static inline int shm_receive(struct shm_transport *shm, struct shm_peer *peer)
 {
-    struct tb_ring_frame frame;
-    int found = tb_ring_peek(&peer->reader, &frame);
-    if (found == 0 || peer->damaged)
-        return 0;
-    if (__builtin_expect(found < 0, 0))
-        return shm_damaged(shm, peer, found);
-    uint8_t kind = frame.record->message.kind;
-    if (__builtin_expect(!tb_kind_known(kind), 0))
-        return shm_damaged(shm, peer, tb_error(TB_ERR_PROTOCOL, "a frame of unknown kind %u in shared memory", kind));
-    const struct tb_upcalls *up = &shm->config.upcalls;
-    up->frame(up->context, &peer->endpoint, frame.routing, &frame.record->message, frame.payload, frame.length);
-    if (tb_ring_release(&peer->reader, &frame))
+    bool waits = false;
+    int got = tb_lane_receive(&peer->lane, &shm->config.upcalls, &waits);
+    if (waits)
         shm_wake(shm, peer);
-    return 1;
+    return got;
 }
 
 /* Whether something that this rank has sent may not have been delivered yet. */
@@ -426,7 +340,7 @@ static bool shm_has_more(const struct shm_transport *shm, const struct shm_peer 
 {
     uint32_t word = peer->local / 64, bit = peer->local % 64;
     uint64_t unheard = atomic_load_explicit(&shm->page->senders[word], memory_order_relaxed) & ~shm->heard[word];
-    return unheard >> bit & 1 || tb_ring_ready(&peer->reader);
+    return unheard >> bit & 1 || tb_ring_ready(&peer->lane.reader);
 }
 
 /* Those that have left, once all that they had sent has been delivered, and also those that were never heard of:
@@ -437,7 +351,7 @@ static int shm_part(struct shm_transport *shm, bool *more)
     int told = 0;
     for (uint32_t i = 0; i < shm->config.local_count; i++) {
         struct shm_peer *peer = shm->peers[i];
-        if (i == shm->config.local_index || (peer != NULL && (peer->left || peer->damaged)) ||
+        if (i == shm->config.local_index || (peer != NULL && (peer->left || peer->lane.damaged)) ||
             atomic_load_explicit(&tb_shm_page_of(shm->config.segment, i)->left, memory_order_acquire) == 0)
             continue;
         if (peer == NULL && shm_peer_make(shm, i, &peer) == TB_OK)
@@ -457,7 +371,7 @@ static int shm_part(struct shm_transport *shm, bool *more)
 static int shm_unusual(struct shm_transport *shm)
 {
     bool more = false;
-    int done = shm_unblock(shm);
+    int done = tb_lanes_unblock(&shm->blocked, &shm->config.upcalls);
     if (shm->departures > 0)
         done += shm_part(shm, &more);
     shm->unusual = more || !tb_list_empty(&shm->blocked);
@@ -505,26 +419,7 @@ static bool shm_idle(struct tb_transport *transport)
 static int shm_read(struct tb_endpoint *endpoint, uint64_t address, struct tb_spans *into, uint64_t length)
 {
     struct shm_peer *peer = (struct shm_peer *)endpoint;
-    struct tb_transport *transport = endpoint->transport;
-    if (!(transport->capabilities & TB_CAP_REMOTE_READ))
-        return tb_error(TB_ERR_FORBIDDEN, "reading other ranks' memory is not possible here");
-    pid_t pid = (pid_t)atomic_load_explicit(&peer->page->pid, memory_order_acquire);
-    int error = TB_OK;
-    if (peer->attach == SHM_ATTACH_UNKNOWN) {
-        error = tb_cross_memory_verify(pid, peer->page->token_address, peer->page->token);
-        if (error == TB_OK)
-            peer->attach = SHM_ATTACH_PROVED;
-    }
-    if (error == TB_OK)
-        error = tb_cross_memory_read(pid, address, into, length);
-    /* Memory of a device is there for its own process only; such a message has to be sent. */
-    if (error == TB_ERR_ARGUMENT)
-        return TB_ERR_FORBIDDEN;
-    if (error == TB_ERR_FORBIDDEN) {
-        transport->capabilities &= ~(unsigned)TB_CAP_REMOTE_READ;
-        tb_log(TB_LOG_INFO, "shm", "going on without cross-memory attach: %s", tb_error_story());
-    }
-    return error;
+    return tb_memory_card_read(endpoint->transport, &peer->page->card, &peer->proved, address, into, length);
 }
 
 static bool shm_usable(const struct tb_transport_config *config)

@@ -105,7 +105,7 @@ static void test_read_from_the_wrong_process(void **state)
 {
     struct pair pair;
     pair_open(&pair, 16 << 10);
-    tb_shm_page_of(pair.host.segment, 1)->token ^= 1;
+    tb_shm_page_of(pair.host.segment, 1)->card.token ^= 1;
     char bytes[8];
     struct tb_spans spans = tb_spans_of(bytes, 8);
     uint64_t address = (uint64_t)(uintptr_t)bytes;
