@@ -114,6 +114,7 @@ CHECKS = [
     Check("remedies", ["tests/fault/remedies"], timeout=300, cases=True),
     Check("waits", ["tests/fault/waits"], timeout=120, cases=True),
     Check("apart", ["tests/fault/apart"], cores=1, timeout=300, timeout_all=600, cases=True),
+    Check("guests", ["tests/fault/guests"], cores=1, timeout=300, timeout_all=1200, cases=True),
     Check("machines", ["tests/fault/machines"], cores=1, tier="all", timeout=120, cases=True),
     Check("cores", ["tests/fault/cores"], tier="all", timeout=600, cases=True),
     Check("strangers", ["tests/fault/strangers"], tier="all", timeout=600, cases=True),

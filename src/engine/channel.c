@@ -1,3 +1,4 @@
+/* Longer than 600 lines because making, entering and losing a channel share what nobody else may touch. */
 #include "engine/engine_state.h"
 
 #include <stdio.h>
@@ -259,13 +260,32 @@ static void channel_narrow(struct tb_channel *c, const struct tb_channel_config 
     c->rank = config->rank;
 }
 
-static void channel_lose(struct tb_channel *channel, const struct tb_peer *peer)
+/* The other channel of an inter-communicator, that of the own group or of the remote one. NULL: there is none, or not
+ * yet. */
+static struct tb_channel *channel_beside(const struct tb_channel *channel)
+{
+    enum tb_plane plane = channel->local ? TB_PLANE_COLLECTIVE : TB_PLANE_LOCAL_COLLECTIVE;
+    const struct tb_context *c =
+        tb_contexts_find(&channel->engine->contexts, tb_context_plane(channel->point->id, plane));
+    return c != NULL ? c->channel : NULL;
+}
+
+static void channel_miss_one(struct tb_channel *channel, const struct tb_peer *peer)
 {
     const struct tb_kept *k;
     channel->lost = peer;
     tb_driven_lose(channel->drivers, peer);
     TB_LIST_EACH (k, &channel->kept, const struct tb_kept, in_channel)
         tb_driven_lose(k->drivers, peer);
+}
+
+/* Of two groups, each agrees within itself on what the other one has said: who hears of a loss before does not come. */
+static void channel_lose(struct tb_channel *channel, const struct tb_peer *peer)
+{
+    struct tb_channel *local = channel->local ? NULL : channel_beside(channel);
+    channel_miss_one(channel, peer);
+    if (local != NULL)
+        channel_miss_one(local, peer);
 }
 
 /* A channel may be made when one of its processes is gone already: what it has given for that before it went was
@@ -281,6 +301,9 @@ static void channel_miss(struct tb_channel *c)
         if (p != NULL && p->mourned && p->error != TB_ERR_CLOSED)
             channel_lose(c, p);
     }
+    const struct tb_channel *remote = c->local ? channel_beside(c) : NULL;
+    if (remote != NULL && remote->lost != NULL)
+        channel_miss_one(c, remote->lost);
 }
 
 void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config *config)
@@ -418,6 +441,9 @@ void tb_channel_drop(struct tb_channel *channel)
         return;
     }
     uint64_t id = channel->point->id;
+    struct tb_channel *local = channel->local ? NULL : channel_beside(channel);
+    if (local != NULL && channel->collective != NULL)
+        local->lost = NULL; /* it may be one of the remote group, of whom nobody need know any more */
     if (channel->control != NULL)
         tb_channel_drop(channel->control);
     if (id == tb_context_plane(id, TB_PLANE_POINT))

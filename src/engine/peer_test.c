@@ -147,6 +147,37 @@ static void thousands_in_turn(void **state)
     close_engine(&net, engine);
 }
 
+/* Of two groups one is lost: what the other one agrees on within itself ends, too, as not all of it may come to that.
+ */
+static void with_the_other_group(void **state)
+{
+    struct loop_net net;
+    static const uint32_t own[] = {0, 1}, theirs[] = {9, 10};
+    for (uint32_t before = 0; before < 2; before++) {
+        struct tb_engine *engine = open_engine(&net);
+        struct tb_channel *inter, *local;
+        struct tb_channel_config config = {
+            .context = tb_context_make(0, 5, TB_PLANE_POINT), .size = 2, .procs = theirs};
+        if (before)
+            lose(engine, 10);
+        assert_int_equal(tb_channel_open(engine, &config, &inter), TB_OK);
+        config.procs = own;
+        config.local = true;
+        assert_int_equal(tb_channel_open(engine, &config, &local), TB_OK);
+        if (!before)
+            lose(engine, 10);
+        assert_true(inter->lost != NULL && local->lost != NULL);
+        assert_int_equal(tb_channel_mourn(local), TB_ERR_PEER);
+        local->users++; /* somebody still has it */
+        tb_channel_close(local);
+        tb_channel_close(inter);
+        tb_engine_progress(engine);
+        assert_true(!is_kept(engine, 10) && local->lost == NULL);
+        tb_channel_close(local);
+        close_engine(&net, engine);
+    }
+}
+
 /* A whole job goes, of which this process has met some. */
 static void very_many_at_once(void **state)
 {
@@ -183,6 +214,7 @@ int main(void)
         cmocka_unit_test(with_its_last_channel), cmocka_unit_test(who_goes_after_that),
         cmocka_unit_test(who_was_never_known),   cmocka_unit_test(the_first_ones_stay),
         cmocka_unit_test(thousands_in_turn),     cmocka_unit_test(very_many_at_once),
+        cmocka_unit_test(with_the_other_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,7 @@
 /* A stranger: a process of another job. What it sends is believed as far as it is a member of the communicator that it
  * names, which nobody asks of processes of our own job. Messages that come before their communicator is known are
- * looked at when it is (tb_channel_screen). Until then they wait, and so do the contexts that they have made: as many
- * as a program can mean, for each stranger and for all of them, since a job may have many. Who is lost leaves nothing
- * of that behind. Touched with the engine locked. */
+ * looked at when it is (tb_channel_screen). Until then they wait, as many as peer.h says, and go with who is lost.
+ * Touched with the engine locked. */
 #ifndef TB_ENGINE_STRANGER_H
 #define TB_ENGINE_STRANGER_H
 
