@@ -253,6 +253,14 @@ static void take_lost(struct tb_host_worlds *w, struct tb_reader *r)
         tb_local_ranks_tell_lost(l, fields, length);
 }
 
+static void take_rank_end(struct tb_host_worlds *w, struct tb_reader *r)
+{
+    uint32_t rank = tb_get_u32(r);
+    struct tb_local_ranks *l = r->error == TB_OK ? tb_host_worlds_find(w, rank) : NULL;
+    if (l != NULL)
+        tb_local_ranks_drop(l, rank);
+}
+
 bool tb_host_worlds_take(struct tb_host_worlds *w, struct tb_control_frame *frame)
 {
     if (frame->kind == TB_CONTROL_WORLD_END)
@@ -261,6 +269,8 @@ bool tb_host_worlds_take(struct tb_host_worlds *w, struct tb_control_frame *fram
         take_answer(w, &frame->fields);
     else if (frame->kind == TB_CONTROL_LOST)
         take_lost(w, &frame->fields);
+    else if (frame->kind == TB_CONTROL_RANK_END)
+        take_rank_end(w, &frame->fields);
     else
         return false;
     return true;

@@ -32,7 +32,7 @@ static void rank_ended(void *context, const struct tb_rank *rank, int status)
     tb_rank_port_read(&l->port, rank->local); /* its last words */
     struct tb_ended ended = {.rank = rank->rank, .pid = (uint32_t)rank->pid, .status = status};
     ended.flags = (said->initialized ? TB_ENDED_INITIALIZED : 0) | (said->finalized ? TB_ENDED_FINALIZED : 0) |
-                  (l->stopping && !rank->dying && !rank->dumping ? TB_ENDED_STOPPED : 0);
+                  ((l->stopping || rank->dropped) && !rank->dying && !rank->dumping ? TB_ENDED_STOPPED : 0);
     tb_ended_put(tb_uplink_begin(l->uplink, TB_CONTROL_ENDED), &ended);
     tb_uplink_end(l->uplink);
     l->events.ended(l->events.context, rank->rank);
@@ -121,7 +121,7 @@ static void rank_wishes(void *context, uint32_t local, enum tb_control what, uin
 }
 
 static void rank_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
-                         size_t length)
+                         size_t length, const struct tb_abort_group *group)
 {
     struct tb_local_ranks *l = context;
     const struct tb_port_rank *rank = &l->port.ranks[local];
@@ -131,6 +131,7 @@ static void rank_aborted(void *context, uint32_t local, uint32_t code, enum tb_a
     tb_put_u32(w, code);
     tb_put_u8(w, (uint8_t)reason);
     tb_put_bytes(w, text, length);
+    tb_abort_group_put(w, group);
     tb_uplink_end(l->uplink);
 }
 
@@ -194,6 +195,17 @@ static void input_taken(void *context, size_t bytes)
     tb_uplink_end(l->uplink);
 }
 
+/* One that was dropped later than the first has had less time, which is no promise. */
+static void drops_over(struct tb_timer *timer)
+{
+    struct tb_local_ranks *l = TB_CONTAINER(timer, struct tb_local_ranks, drops);
+    for (uint32_t i = 0; i < l->ranks.count; i++) {
+        const struct tb_rank *rank = &l->ranks.all[i];
+        if (rank->dropped && !rank->ended && rank->pid > 0)
+            kill(-rank->pid, SIGKILL);
+    }
+}
+
 static void grace_over(struct tb_timer *timer)
 {
     struct tb_local_ranks *l = TB_CONTAINER(timer, struct tb_local_ranks, grace);
@@ -213,6 +225,7 @@ void tb_local_ranks_open(struct tb_local_ranks *l, struct tb_loop *loop, struct 
 {
     *l = (struct tb_local_ranks){.loop = loop, .uplink = uplink, .events = *events};
     tb_timer_init(&l->grace, grace_over);
+    tb_timer_init(&l->drops, drops_over);
     tb_host_services_init(&l->services);
     tb_cost_store_init(&l->costs);
     tb_sealed_store_init(&l->plan, "tombolo-plan", "the plan", TB_JOB_PLAN_LIMIT);
@@ -415,8 +428,23 @@ void tb_local_ranks_end(struct tb_local_ranks *l)
     tb_timer_set(l->loop, &l->grace, tb_param.kill_grace);
 }
 
+void tb_local_ranks_drop(struct tb_local_ranks *l, uint32_t index)
+{
+    struct tb_rank *rank = tb_ranks_find(&l->ranks, index);
+    if (rank == NULL || rank->ended || rank->pid <= 0 || rank->dumping || l->stopping)
+        return;
+    pid_t joined = l->port.ranks[rank->local].joined;
+    rank->dying = tb_process_is_dying(rank->pid) || (joined > 0 && tb_process_is_dying(joined));
+    rank->dropped = true;
+    kill(-rank->pid, SIGTERM);
+    kill(-rank->pid, SIGCONT);
+    if (!tb_timer_is_set(&l->drops))
+        tb_timer_set(l->loop, &l->drops, tb_param.kill_grace);
+}
+
 void tb_local_ranks_close(struct tb_local_ranks *l)
 {
+    tb_timer_clear(&l->drops);
     tb_timer_clear(&l->grace);
     tb_wait_question_close(&l->question);
     tb_outputs_close(&l->outputs);

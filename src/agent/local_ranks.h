@@ -35,6 +35,7 @@ struct tb_local_ranks {
     bool stopping;         /* the agent ends them: that is told with each end */
     bool dumped;           /* those that write core files have had their time for that */
     struct tb_timer grace; /* until those that were asked to end are killed */
+    struct tb_timer drops; /* the same of single ranks */
     bool more;             /* they are not of the world that the job has begun with: their joining is told */
     struct tb_host_parameters parameters;
     struct tb_cost_store costs;
@@ -91,6 +92,9 @@ int tb_local_ranks_reroute(struct tb_local_ranks *local, const struct tb_host_ro
 void tb_local_ranks_stop(struct tb_local_ranks *local);
 /* Ends them, while those of other worlds go on. */
 void tb_local_ranks_end(struct tb_local_ranks *local);
+
+/* TB_CONTROL_RANK_END: ends one of them, if it is here, while the others go on. Its end is told as one by the agent. */
+void tb_local_ranks_drop(struct tb_local_ranks *local, uint32_t rank);
 
 bool tb_local_ranks_has(const struct tb_local_ranks *local, uint32_t rank); /* it is of this host, and has not ended */
 /* The process that was this rank for MPI has ended, though what has started it may live on. */

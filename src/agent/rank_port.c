@@ -182,8 +182,10 @@ static void take_abort(struct tb_port_rank *rank, struct tb_reader *r)
     uint8_t reason = tb_get_u8(r);
     size_t length = 0;
     const void *text = tb_get_bytes(r, &length);
+    struct tb_abort_group group;
+    tb_abort_group_get(r, &group);
     if (r->error == TB_OK && reason <= TB_ABORT_FOLLOWS)
-        events->aborted(events->context, local_of(rank), code, (enum tb_abort_reason)reason, text, length);
+        events->aborted(events->context, local_of(rank), code, (enum tb_abort_reason)reason, text, length, &group);
 }
 
 static void take_connect(struct tb_port_rank *rank, struct tb_reader *r)

@@ -29,9 +29,9 @@ struct tb_rank_port_events {
                    size_t length);
     /* A rank has trouble with the multicast group of the host, as the verdict of this version has it. */
     void (*group_trouble)(void *context, uint32_t version, enum tb_multicast_trouble what);
-    /* A rank has ended the job. */
+    /* A rank has ended the job, or a group of it. */
     void (*aborted)(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason, const void *text,
-                    size_t length);
+                    size_t length, const struct tb_abort_group *group);
 };
 
 /* What the launcher has answered. */

@@ -45,6 +45,9 @@ static void requests_are_handed_up(void **state)
     tb_put_u32(&fields, 9);
     tb_put_u8(&fields, TB_ABORT_LOST);
     tb_put_text(&fields, "enough");
+    tb_put_u32(&fields, 1);
+    tb_put_u32(&fields, 3);
+    tb_put_u32(&fields, 2);
     assert_int_equal(tb_packet_send(w.sockets[0], TB_CONTROL_ABORT, &fields, NULL, 0), TB_OK);
     tb_writer_close(&fields);
     tb_rank_port_read(&w.port, 0); /* without the loop, as when the rank has ended */
@@ -53,6 +56,8 @@ static void requests_are_handed_up(void **state)
     assert_int_equal(w.code, 9);
     assert_int_equal(w.reason, TB_ABORT_LOST);
     assert_string_equal(w.text, "enough");
+    assert_true(w.group.count == 1 && tb_abort_group_has(&w.group, 3) && tb_abort_group_has(&w.group, 4));
+    assert_true(!tb_abort_group_has(&w.group, 2) && !tb_abort_group_has(&w.group, 5));
     say_numbers(&w, w.sockets[0], TB_CONTROL_INITIALIZED, 0, NULL);
     assert_true(w.port.ranks[0].initialized && !w.port.ranks[0].finalized && !w.port.ranks[1].initialized);
     say_numbers(&w, w.sockets[0], TB_CONTROL_FINALIZED, 0, NULL);

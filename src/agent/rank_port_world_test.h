@@ -44,6 +44,7 @@ struct world {
     struct tb_job_waiting awaited;
     uint32_t local, code; /* of the last call */
     enum tb_abort_reason reason;
+    struct tb_abort_group group;
     struct tb_proc to;
     enum tb_stream stream;
     char text[64];
@@ -69,9 +70,10 @@ static inline void take_waiting(void *context, uint32_t local, const struct tb_j
 }
 
 static inline void take_aborted(void *context, uint32_t local, uint32_t code, enum tb_abort_reason reason,
-                                const void *text, size_t length)
+                                const void *text, size_t length, const struct tb_abort_group *group)
 {
     struct world *w = context;
+    w->group = *group;
     w->aborts++;
     w->local = local;
     w->code = code;

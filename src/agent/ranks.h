@@ -12,6 +12,7 @@ struct tb_rank {
     pid_t pid;      /* 0: not started, or ended and nothing of its process group is left */
     bool ended;
     bool dying;   /* it was ending before the agent ended the ranks */
+    bool dropped; /* the job goes on without it, and it was told to end */
     bool dumping; /* it has crashed, and is left alone while it writes its core file */
 };
 

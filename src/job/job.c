@@ -497,7 +497,8 @@ void tb_job_tell_waits(struct tb_job *job, uint32_t number, const struct tb_job_
     tb_writer_close(&w);
 }
 
-_Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason reason, const char *text)
+_Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason reason, const char *text,
+                            const struct tb_abort_group *group)
 {
     if (job->control >= 0) {
         struct tb_writer w;
@@ -505,6 +506,7 @@ _Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason r
         tb_put_u32(&w, (uint32_t)code);
         tb_put_u8(&w, (uint8_t)reason);
         tb_put_text(&w, text != NULL ? text : "");
+        tb_abort_group_put(&w, group);
         int rc = tell(job, TB_CONTROL_ABORT, &w);
         tb_writer_close(&w);
         struct pollfd wait = {.fd = job->control, .events = 0};

@@ -3,6 +3,7 @@
 #ifndef TB_JOB_JOB_H
 #define TB_JOB_JOB_H
 
+#include "job/abort_group.h"
 #include "job/address.h"
 #include "job/bond.h"
 #include "job/border.h"
@@ -316,8 +317,10 @@ enum tb_abort_reason {
     TB_ABORT_FOLLOWS = 3 /* another rank has given a collective up, and may say why soon */
 };
 
-/* Tells the agent that the job must end with `code`; then waits to be killed (bounded), and exits. */
-_Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason reason, const char *text);
+/* Tells the agent that the job must end with `code`, or those of the group, if it goes on without them; then waits to
+ * be killed (bounded), and exits. */
+_Noreturn void tb_job_abort(struct tb_job *job, int code, enum tb_abort_reason reason, const char *text,
+                            const struct tb_abort_group *group);
 
 /* ---- other launchers --------------------------------------------------------------------------------------------- */
 

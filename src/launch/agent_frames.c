@@ -101,6 +101,7 @@ static void take_aborted(const struct tb_agent_frame_events *events, struct tb_h
     uint8_t reason = tb_get_u8(r);
     abort.reason = (enum tb_abort_reason)reason;
     abort.text = tb_get_bytes(r, &abort.length);
+    tb_abort_group_get(r, &abort.group);
     if (r->error == TB_OK && reason <= TB_ABORT_FOLLOWS &&
         (events->spawns == NULL || !tb_spawns_take_aborted(events->spawns, &abort)))
         events->aborted(events->context, agent, &abort);

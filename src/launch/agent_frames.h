@@ -24,6 +24,7 @@ struct tb_agent_abort {
     enum tb_abort_reason reason;
     const char *text; /* not ended by 0 */
     size_t length;
+    struct tb_abort_group group;
 };
 
 /* TB_CONTROL_LINK: how it stands with another host. */

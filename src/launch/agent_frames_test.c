@@ -61,8 +61,11 @@ static void told_ended(void *context, struct tb_host_agent *agent, const struct 
 static void told_aborted(void *context, struct tb_host_agent *agent, const struct tb_agent_abort *abort)
 {
     struct world *w = context;
-    snprintf(w->told, sizeof w->told, "aborted %u %u %u %d %.*s", abort->rank, abort->pid, abort->code,
-             (int)abort->reason, (int)abort->length, abort->text);
+    int n = snprintf(w->told, sizeof w->told, "aborted %u %u %u %d %.*s", abort->rank, abort->pid, abort->code,
+                     (int)abort->reason, (int)abort->length, abort->text);
+    for (uint32_t i = 0; i < abort->group.count; i++)
+        n += snprintf(w->told + n, sizeof w->told - (size_t)n, " %u+%u", abort->group.ranges[i].first,
+                      abort->group.ranges[i].count);
 }
 
 static void told_trouble(void *context, struct tb_host_agent *agent, uint32_t code, const char *text, size_t length)
@@ -245,7 +248,17 @@ static void frames_are_read(void **state)
     tb_put_u32(&f, 9);
     tb_put_u8(&f, TB_ABORT_LOST);
     tb_put_text(&f, "why");
+    tb_put_u32(&f, 0);
     expect(&w, TB_CONTROL_ABORTED, &f, "aborted 3 44 9 2 why");
+    tb_put_u32(&f, 3);
+    tb_put_u32(&f, 44);
+    tb_put_u32(&f, 9);
+    tb_put_u8(&f, TB_ABORT_CALLED);
+    tb_put_text(&f, "");
+    tb_put_u32(&f, 2);
+    for (uint32_t i = 1; i <= 4; i++)
+        tb_put_u32(&f, i);
+    expect(&w, TB_CONTROL_ABORTED, &f, "aborted 3 44 9 0  1+2 3+4");
     tb_put_u32(&f, 9);
     tb_put_text(&f, "why");
     expect(&w, TB_CONTROL_TROUBLE, &f, "trouble 9 why");

@@ -146,6 +146,14 @@ void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, ui
     }
 }
 
+void tb_agent_orders_end_rank(struct tb_host_agent *agent, uint32_t rank)
+{
+    if (!tb_host_agent_is_ready(agent))
+        return;
+    tb_put_u32(tb_control_stream_begin(&agent->control, TB_CONTROL_RANK_END), rank);
+    tb_control_stream_end(&agent->control);
+}
+
 void tb_agent_orders_end_world(struct tb_host_agents *agents, uint32_t first)
 {
     for (uint32_t i = 0; i < agents->count; i++) {

@@ -346,13 +346,25 @@ static void take_aborted(void *context, struct tb_host_agent *agent, const struc
     tb_rank_ends_abort(&((struct tb_launch *)context)->ends, abort);
 }
 
+static void tell_lost(struct tb_launch *launch, uint32_t rank, const char *text)
+{
+    tb_agent_orders_lost(&launch->agents, (struct tb_proc){launch->plan.placement.book.job, rank}, 1, text);
+    tb_spawns_note_lost(&launch->spawns, rank, text);
+    tb_foreign_jobs_lost(&launch->spawns.meetings.foreign, rank, 1, text);
+}
+
 static void rank_lost(void *context, uint32_t rank, const char *text)
 {
     struct tb_launch *launch = context;
     tb_job_report_say(&launch->report, "%s; the job goes on without it", text);
-    tb_agent_orders_lost(&launch->agents, (struct tb_proc){launch->plan.placement.book.job, rank}, 1, text);
-    tb_spawns_note_lost(&launch->spawns, rank, text);
-    tb_foreign_jobs_lost(&launch->spawns.meetings.foreign, rank, 1, text);
+    tell_lost(launch, rank, text);
+}
+
+static void rank_dropped(void *context, uint32_t rank, const char *text)
+{
+    struct tb_launch *launch = context;
+    tb_agent_orders_end_rank(agent_of(launch, rank), rank);
+    tell_lost(launch, rank, text);
 }
 
 /* Some are ended for the failure of one of them, and those that are not connected with it go on. */
@@ -579,7 +591,8 @@ static int open_all(struct tb_launch *launch)
     wire_agents(launch);
     tb_rank_ends_init(
         &launch->ends, &launch->loop,
-        &(struct tb_rank_ends_events){.context = launch, .failed = judge, .parted = worlds_parted, .lost = rank_lost});
+        &(struct tb_rank_ends_events){
+            .context = launch, .failed = judge, .parted = worlds_parted, .lost = rank_lost, .dropped = rank_dropped});
     tb_job_registry_init(&launch->registry, &launch->loop, &launch->agents,
                          &(struct tb_job_registry_events){.context = launch, .say = take_remark});
     tb_spawns_init(&launch->spawns, &launch->plan.placement.book, &launch->agents, &launch->ends, &launch->report);

@@ -371,6 +371,25 @@ static void wait_for_cause(struct tb_rank_ends *ends, uint32_t rank, enum tb_ver
     snprintf(ends->noticed, sizeof ends->noticed, "%s", text);
 }
 
+/* Ends the group alone, if others are left, and go on without it. */
+static bool drop_group(struct tb_rank_ends *ends, const struct tb_agent_abort *abort, int code, const char *text)
+{
+    uint32_t inside = 0, outside = 0;
+    for (uint32_t rank = 0; rank < ends->room; rank++)
+        if (ends->lives[rank] != TB_RANK_ENDED)
+            *(tb_abort_group_has(&abort->group, rank) ? &inside : &outside) += 1;
+    if (!tb_param.keep_going || ends->stopped || inside == 0 || outside == 0)
+        return false;
+    char story[4200];
+    snprintf(story, sizeof story, "%s, which ends %u rank%s of its communicator", text, inside, tb_plural(inside));
+    ends->events.failed(ends->events.context, TB_VERDICT_LOST, code, story);
+    ends->events.lost(ends->events.context, abort->rank, story);
+    for (uint32_t rank = 0; rank < ends->room; rank++)
+        if (ends->lives[rank] != TB_RANK_ENDED && tb_abort_group_has(&abort->group, rank))
+            ends->events.dropped(ends->events.context, rank, story);
+    return true;
+}
+
 void tb_rank_ends_abort(struct tb_rank_ends *ends, const struct tb_agent_abort *abort)
 {
     int code = (abort->code & 255) != 0 ? (int)(abort->code & 255) : 1;
@@ -384,6 +403,8 @@ void tb_rank_ends_abort(struct tb_rank_ends *ends, const struct tb_agent_abort *
     else
         snprintf(text, sizeof text, "rank %u on host %s (pid %u) called MPI_Abort with code %d", abort->rank,
                  host_of(ends, abort->rank), abort->pid, (int32_t)abort->code);
+    if (drop_group(ends, abort, code, text))
+        return;
     if (!ends->stopped && (abort->reason == TB_ABORT_LOST || abort->reason == TB_ABORT_FOLLOWS))
         wait_for_cause(ends, abort->rank, weight, code, text);
     else

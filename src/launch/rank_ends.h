@@ -15,6 +15,8 @@ struct tb_rank_ends_events {
     void (*parted)(void *context, const uint32_t *worlds, uint32_t count, const char *text);
     /* With the parameter `keep_going`: a rank has died, and the job goes on without it. May be told more than once. */
     void (*lost)(void *context, uint32_t rank, const char *text);
+    /* The same of one that runs: it is to be ended. What was told of another one is the cause. */
+    void (*dropped)(void *context, uint32_t rank, const char *text);
 };
 
 enum tb_rank_life {

@@ -21,6 +21,7 @@ struct world {
     struct tb_address_book book;
     struct tb_verdict verdict;
     uint32_t lost_count, lost; /* ranks without which the job goes on; the last of them */
+    uint32_t dropped;          /* bits of ranks that were to be ended, while the job goes on */
     uint32_t parted;           /* bits of worlds that were to be ended, by their first indices */
 };
 
@@ -38,6 +39,13 @@ static void take_lost(void *context, uint32_t rank, const char *text)
     assert_int_not_equal(*text, 0);
     w->lost_count++;
     w->lost = rank;
+}
+
+static void take_dropped(void *context, uint32_t rank, const char *text)
+{
+    struct world *w = context;
+    assert_int_not_equal(*text, 0);
+    w->dropped |= 1u << rank;
 }
 
 static void take_parted(void *context, const uint32_t *worlds, uint32_t count, const char *text)
@@ -59,7 +67,8 @@ static void world_open(struct world *w)
         (struct tb_address_book){.host_count = 1, .hosts = w->hosts, .range_count = 1, .ranges = w->ranges, .ranks = 4};
     tb_rank_ends_init(
         &w->ends, &w->t.loop,
-        &(struct tb_rank_ends_events){.context = w, .failed = take_failed, .parted = take_parted, .lost = take_lost});
+        &(struct tb_rank_ends_events){
+            .context = w, .failed = take_failed, .parted = take_parted, .lost = take_lost, .dropped = take_dropped});
     assert_int_equal(tb_rank_ends_begin(&w->ends, &w->book), TB_OK);
 }
 
@@ -73,7 +82,17 @@ static void world_close(struct world *w)
 
 static void gives_up(struct world *w, uint32_t rank, uint32_t code, enum tb_abort_reason reason, const char *text)
 {
-    const struct tb_agent_abort abort = {rank, 100 + rank, code, reason, text, strlen(text)};
+    const struct tb_agent_abort abort = {rank, 100 + rank, code, reason, text, strlen(text), .group.count = 0};
+    tb_rank_ends_abort(&w->ends, &abort);
+}
+
+/* The same for a group of ranks, given as bits. */
+static void gives_up_some(struct world *w, uint32_t rank, uint32_t code, enum tb_abort_reason reason, uint32_t some)
+{
+    struct tb_agent_abort abort = {rank, 100 + rank, code, reason, "", 0, .group.count = 0};
+    for (uint32_t i = 0; i < 32; i++)
+        if (some >> i & 1)
+            assert_true(tb_abort_group_add(&abort.group, i));
     tb_rank_ends_abort(&w->ends, &abort);
 }
 
@@ -282,6 +301,41 @@ static void a_job_goes_on_without_the_dead(void **state)
     world_close(&w);
 }
 
+/* MPI_Abort of some: they are ended, and the others go on; of all that are left, or where nobody goes on, the job. */
+static void a_group_is_ended(void **state)
+{
+    struct world w;
+    world_open(&w);
+    gives_up_some(&w, 1, 8, TB_ABORT_CALLED, 1u << 1 | 1u << 3);
+    assert_int_equal(w.dropped, 0);
+    assert_int_equal(w.verdict.weight, TB_VERDICT_ABORT);
+    world_close(&w);
+    world_open(&w);
+    tb_param.keep_going = true;
+    gives_up_some(&w, 1, 8, TB_ABORT_CALLED, 1u << 1 | 1u << 3 | 1u << 30);
+    assert_int_equal(w.dropped, 1u << 1 | 1u << 3);
+    assert_int_equal(w.lost_count, 1);
+    assert_int_equal(w.lost, 1);
+    assert_int_equal(w.verdict.weight, TB_VERDICT_LOST);
+    is_judged(&w, 8,
+              "rank 1 on host venus (pid 101) called MPI_Abort with code 8, which ends 2 ranks of its communicator");
+    ends(&w, 1, 15, TB_ENDED_INITIALIZED | TB_ENDED_STOPPED);
+    ends(&w, 3, 15, TB_ENDED_INITIALIZED | TB_ENDED_STOPPED);
+    assert_int_equal(w.lost_count, 1);
+    /* An error of a communicator whose errors abort it does the same, whoever was the first to notice. */
+    gives_up_some(&w, 0, 16, TB_ABORT_FOLLOWS, 1u << 0 | 1u << 1);
+    assert_int_equal(w.dropped, 1u << 0 | 1u << 1 | 1u << 3);
+    ends(&w, 0, 15, TB_ENDED_INITIALIZED | TB_ENDED_STOPPED);
+    assert_int_equal(w.verdict.code, 8);
+    /* Nobody would be left. */
+    gives_up_some(&w, 2, 9, TB_ABORT_CALLED, 1u << 2);
+    assert_int_equal(w.dropped >> 2 & 1, 0);
+    assert_int_equal(w.verdict.weight, TB_VERDICT_ABORT);
+    is_judged(&w, 9, "rank 2 on host venus (pid 102) called MPI_Abort with code 9");
+    tb_param.keep_going = false;
+    world_close(&w);
+}
+
 static void those_who_end_well_are_not_lost(void **state)
 {
     struct world w;
@@ -423,6 +477,7 @@ int main(void)
         cmocka_unit_test(no_failure_is_without_words),
         cmocka_unit_test(a_job_goes_on_without_the_dead),
         cmocka_unit_test(those_who_end_well_are_not_lost),
+        cmocka_unit_test(a_group_is_ended),
         cmocka_unit_test(only_those_who_are_connected_end),
         cmocka_unit_test(what_was_freed_connects_until_it_is_over),
         cmocka_unit_test(who_leaves_is_missed_by_the_connected),

@@ -539,3 +539,26 @@ MPI_Comm tb_mpi_Comm_fromint(int comm)
 {
     return tb_handle_from_int(TB_OBJECT_COMM, sizeof(struct tb_comm), comm, MPI_COMM_NULL);
 }
+
+/* ---- ending its processes -------------------------------------------------------------------------------------- */
+
+/* Those of the communicator, if the launcher can do without them and knows them: no other job does what ours says. Who
+ * ends MPI_COMM_WORLD wants the end of all that is connected with it. */
+static void find_group(const struct tb_comm *comm, struct tb_abort_group *group)
+{
+    group->count = 0;
+    if (comm == NULL || comm == tb_self.world || !tb_param.keep_going || !tb_list_empty(&tb_self.foreign))
+        return;
+    bool whole = true;
+    for (uint32_t rank = 0; rank < comm->peers && whole; rank++)
+        whole = tb_abort_group_add(group, tb_comm_proc(comm, rank));
+    for (uint32_t rank = 0; comm->inter && rank < comm->local->peers && whole; rank++)
+        whole = tb_abort_group_add(group, tb_comm_proc(comm->local, rank));
+}
+
+_Noreturn void tb_comm_abort(const struct tb_comm *comm, int status, enum tb_abort_reason reason, const char *text)
+{
+    struct tb_abort_group group;
+    find_group(comm, &group);
+    tb_job_abort(&tb_self.job, status, reason, text, &group);
+}

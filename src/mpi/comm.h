@@ -166,4 +166,9 @@ static inline struct tb_bearer tb_comm_bearer(struct tb_comm *comm)
     return (struct tb_bearer){TB_BEARER_COMM, tb_comm_handle(comm), &comm->attributes, comm, NULL};
 }
 
+/* Tells the launcher that these are to end, or, if it does not go on without them (parameter keep_going), all that this
+ * process is connected with. NULL: all in any case. */
+_Noreturn void tb_comm_abort(const struct tb_comm *comm, int status, enum tb_abort_reason reason, const char *text)
+    __attribute__((cold));
+
 #endif

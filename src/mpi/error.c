@@ -204,7 +204,8 @@ static enum tb_abort_reason reason_of(int code)
     return tb_error_class(code) == MPI_ERR_PROC_ABORTED ? TB_ABORT_LOST : TB_ABORT_ERROR;
 }
 
-_Noreturn void tb_error_fatal(int code)
+/* Ends the job, or those of the communicator. */
+static _Noreturn void end_with(int code, const struct tb_comm *comm)
 {
     char text[MPI_MAX_ERROR_STRING];
     tb_error_text(code, text);
@@ -217,7 +218,12 @@ _Noreturn void tb_error_fatal(int code)
         _exit(status);
     }
     /* The launcher shows the text, with rank, host and process. */
-    tb_job_abort(&tb_self.job, status, reason_of(code), text);
+    tb_comm_abort(comm, status, reason_of(code), text);
+}
+
+_Noreturn void tb_error_fatal(int code)
+{
+    end_with(code, NULL);
 }
 
 _Noreturn void tb_error_fatal_last(int code, const char *call)
@@ -268,6 +274,8 @@ int tb_raise_code(struct tb_comm *comm, int code)
     if (!given && comm->errhandler == tb_errhandler_initial())
         comm = tb_self.world;
     MPI_Comm handle = tb_comm_handle(comm);
+    if (comm->errhandler == &tb_errhandler_abort) /* as if MPI_Abort were called */
+        end_with(code, comm);
     return tb_raise_to(comm->errhandler, &handle, code);
 }
 

@@ -125,7 +125,7 @@ int tb_mpi_Abort(MPI_Comm comm, int errorcode)
     if (tb_self.job.source == TB_JOB_ALONE)
         snprintf(text, sizeof text, "MPI_Abort was called with code %d", errorcode);
     tb_error_flush_output();
-    tb_job_abort(&tb_self.job, errorcode, TB_ABORT_CALLED, text);
+    tb_comm_abort(tb_comm_find(comm), errorcode, TB_ABORT_CALLED, text);
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */

@@ -437,8 +437,8 @@ enum tb_control {
     TB_CONTROL_OUTPUT,    /* rank, stream (1, 2), bytes */
     TB_CONTROL_ENDED,     /* rank, pid, wait status, flags (enum tb_ended_flags in job.h) */
     TB_CONTROL_TROUBLE,   /* code, text: why this agent cannot go on */
-    TB_CONTROL_ABORTED,   /* rank, pid, code, u8 why (enum tb_abort_reason), text: MPI_Abort was called */
-    TB_CONTROL_GONE,      /* all ranks have been reaped, everything is closed */
+    TB_CONTROL_ABORTED, /* rank, pid, code, u8 why (enum tb_abort_reason), text, count, ranges: MPI_Abort was called */
+    TB_CONTROL_GONE,    /* all ranks have been reaped, everything is closed */
     /* launcher to agent */
     TB_CONTROL_SETUP = 32,   /* struct tb_setup: version, job, key, host index, ..., parameters, ..., what to start */
     TB_CONTROL_ADDRESS_BOOK, /* the address book; without a grid: start the ranks */
@@ -455,7 +455,7 @@ enum tb_control {
     /* rank to agent */
     TB_CONTROL_HELLO = 128, /* pid: the process that is this rank; answered only on a socket found by its name */
     TB_CONTROL_CONNECT,     /* please connect me: process, stream */
-    TB_CONTROL_ABORT,       /* MPI_Abort: code, u8 why, text */
+    TB_CONTROL_ABORT,       /* MPI_Abort: code, u8 why, text, count, of each range: first, count; none: all are ended */
     TB_CONTROL_INITIALIZED,
     TB_CONTROL_FINALIZED,
     /* more of agent and launcher */
@@ -497,8 +497,9 @@ enum tb_control {
         152, /* rank to agent: number, count, of each wait: u64 ns, text. Agent to launcher: number,
               * how many such frames follow, count, of each: rank, pid, u8 enum tb_wait_answer, u64 ns, text */
     /* The start in a grid. */
-    TB_CONTROL_TOLD = 153,  /* agent to launcher: ROUTES, COSTS, ADDRESS_BOOK and STAND_INS are here */
-    TB_CONTROL_START = 154, /* launcher to agent, when all have been told: start the ranks */
+    TB_CONTROL_TOLD = 153,     /* agent to launcher: ROUTES, COSTS, ADDRESS_BOOK and STAND_INS are here */
+    TB_CONTROL_START = 154,    /* launcher to agent, when all have been told: start the ranks */
+    TB_CONTROL_RANK_END = 155, /* launcher to agent, in a job that goes on: rank: end it */
     TB_CONTROL_COSTS = 160, /* launcher to agent, before ADDRESS_BOOK: u32 version, u64 bytes in all, u64 offset, bytes
                              * of the cost table, in order. Agent to rank, later versions: u32 version; a memfd comes
                              * along */
