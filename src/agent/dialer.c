@@ -2,6 +2,7 @@
 
 #include "agent/attempt.h"
 #include "agent/codec.h"
+#include "agent/connect_here.h"
 #include "agent/wan_watch.h"
 
 #include <errno.h>
@@ -17,8 +18,6 @@
  * link was down, a new connection is there sooner than one that the kernel repeats ever more seldom. */
 #define ROUND_NS    4000000000u
 #define DIALS_LIMIT 4096u
-#define PAIR_SHORT  (64 << 10)  /* bytes that wait in the socket of a rank or its agent, */
-#define PAIR_BULK   (256 << 10) /* of one stream */
 
 struct dial;
 
@@ -478,39 +477,6 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
     return TB_OK;
 }
 
-/* A rank and its agent share a pair of Unix sockets: nobody else can get at it, and what was written stays readable
- * when its writer has ended. The buffers are bounds for what nobody can overtake any more. */
-static int make_pair(const struct tb_member *member, enum tb_stream stream, int pair[2])
-{
-    int room = stream == TB_STREAM_BULK ? PAIR_BULK : PAIR_SHORT;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-        return tb_error_errno("host %s cannot connect a rank with its agent", member->name);
-    for (int k = 0; k < 2; k++)
-        setsockopt(pair[k], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-    return TB_OK;
-}
-
-/* Between two processes of this host; one of them may be the agent. */
-static int connect_here(struct tb_dialer *dialer, struct tb_proc self, struct tb_proc to, enum tb_stream stream)
-{
-    const struct tb_member *member = dialer->member;
-    const struct tb_dialer_events *events = &dialer->events;
-    bool for_agent = tb_proc_is_agent(self);
-    if (!tb_proc_is_agent(to) && !events->has_rank(events->context, to.index))
-        return tb_error(for_agent ? TB_ERR_CLOSED : TB_ERR_PEER, "rank %u on host %s has ended", to.index,
-                        member->name);
-    int pair[2], rc = for_agent || tb_proc_is_agent(to) ? make_pair(member, stream, pair)
-                                                        : tb_loopback_pair(&dialer->loopback, member->name, pair);
-    if (rc != TB_OK)
-        return rc;
-    struct tb_connected ends[2] = {
-        {.self = self, .proc = to, .stream = stream, .socket = pair[0], .dialed = for_agent},
-        {.self = to, .proc = self, .stream = stream, .socket = pair[1], .dialed = for_agent}};
-    for (int k = 0; k < 2; k++)
-        events->connected(events->context, &ends[k]);
-    return TB_OK;
-}
-
 int tb_dialer_connect(struct tb_dialer *dialer, struct tb_proc self, struct tb_proc to, enum tb_stream stream,
                       uint32_t stripe)
 {
@@ -518,8 +484,11 @@ int tb_dialer_connect(struct tb_dialer *dialer, struct tb_proc self, struct tb_p
     int rc = tb_member_find_host(dialer->member, to, &host);
     if (rc != TB_OK)
         return rc;
+    bool near = host == dialer->member->host && !tb_proc_is_agent(to) && self.index != to.index;
+    if ((uint32_t)stream == TB_STREAM_PAIR && !near)
+        return tb_error(TB_ERR_PEER, "process %u shares no memory with process %u", self.index, to.index);
     struct dial wish = {.self = self, .to = to, .stream = stream, .stripe = stripe, .host = host};
-    return host == dialer->member->host ? connect_here(dialer, self, to, stream) : begin_dial(dialer, &wish);
+    return host == dialer->member->host ? tb_connect_here(dialer, self, to, stream) : begin_dial(dialer, &wish);
 }
 
 void tb_dialer_called(struct tb_dialer *dialer, struct tb_proc here, struct tb_proc there, uint32_t stream)

@@ -1,10 +1,11 @@
 #include "agent/host_services.h"
+
+#include "agent/rank_memory.h"
 #include "transport/transport.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 void tb_host_services_init(struct tb_host_services *services)
@@ -13,21 +14,11 @@ void tb_host_services_init(struct tb_host_services *services)
         .segment = -1, .book = -1, .routes = -1, .costs = -1, .plan = -1, .plans = -1, .worlds = -1, .parent = -1};
 }
 
-/* Memory that ranks write to; nobody can change its length. */
-static int make_memory(const char *name, uint64_t bytes, int *descriptor)
-{
-    *descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (*descriptor < 0 || ftruncate(*descriptor, (off_t)bytes) < 0 ||
-        fcntl(*descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-        return tb_error_errno("cannot make %llu bytes of shared memory", (unsigned long long)bytes);
-    return TB_OK;
-}
-
 static int make_memories(struct tb_host_services *services)
 {
     services->segment_bytes = tb_shm_segment_bytes(services->rank_count);
-    int rc = make_memory("tombolo-segment", services->segment_bytes, &services->segment);
-    return rc == TB_OK ? make_memory("tombolo-plans", TB_JOB_PLANS_BYTES, &services->plans) : rc;
+    int rc = tb_rank_memory_make("tombolo-segment", services->segment_bytes, &services->segment);
+    return rc == TB_OK ? tb_rank_memory_make("tombolo-plans", TB_JOB_PLANS_BYTES, &services->plans) : rc;
 }
 
 static int make_doorbells(struct tb_host_services *services, uint32_t rank_count)

@@ -195,7 +195,7 @@ static void take_connect(struct tb_port_rank *rank, struct tb_reader *r)
     to.job = tb_get_u32(r);
     to.index = tb_get_u32(r);
     uint32_t stream = tb_get_u32(r);
-    if (tb_reader_end(r) == TB_OK && stream < TB_STREAM_COUNT)
+    if (tb_reader_end(r) == TB_OK && (stream < TB_STREAM_COUNT || stream == TB_STREAM_PAIR))
         events->connect(events->context, local_of(rank), to, (enum tb_stream)stream);
 }
 

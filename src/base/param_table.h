@@ -1,7 +1,8 @@
 /* The one table of parameters; see param.h. Included several times with different row macros, so no include guard. */
 TB_PARAM_TEXT_ROW(log, "warn", TB_PARAM_LOCAL, "what is logged: error, warn, info, debug or trace")
 TB_PARAM_TEXT_ROW(transports, "all", 0,
-                  "transports: shm on a host, tcp between hosts that can connect, relay through gateways, or all")
+                  "transports: shm on a host, pair there between worlds, tcp between hosts that can connect, relay "
+                  "through gateways, or all")
 TB_PARAM_TEXT_ROW(
     interfaces, "", TB_PARAM_LOCAL,
     "network interfaces or subnets to use (eth0,10.1.0.0/16); empty: all that look real; ^name leaves one out")

@@ -19,7 +19,7 @@ void tb_engine_awaited(struct tb_engine *engine, void (*each)(void *context, str
             break;
         for (uint32_t i = 0; i < peers->count; i++) {
             const struct tb_peer *p = peers->by_index[i];
-            if (p == NULL || p->self || p->local || p->error != TB_OK)
+            if (p == NULL || p->self || p->near || p->error != TB_OK)
                 continue;
             bool pending = !tb_list_empty(&p->requests);
             named = named || pending;

@@ -184,7 +184,7 @@ int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_strea
 {
     tb_engine_lock(engine);
     struct tb_transport *t = NULL;
-    const struct tb_transport_table *table = tb_transport_set_adopter(&engine->transports, proc);
+    const struct tb_transport_table *table = tb_transport_set_adopter(&engine->transports, proc, stream);
     int error = table != NULL ? tb_engine_transport(engine, table, &t)
                               : tb_error(TB_ERR_PEER, "no transport takes it: the parameter `transports` leaves that "
                                                       "one out");
@@ -200,7 +200,7 @@ int tb_engine_adopt(struct tb_engine *engine, struct tb_proc proc, enum tb_strea
 void tb_engine_refused(struct tb_engine *engine, struct tb_proc proc, enum tb_stream stream, int error)
 {
     tb_engine_lock(engine);
-    const struct tb_transport_table *table = tb_transport_set_adopter(&engine->transports, proc);
+    const struct tb_transport_table *table = tb_transport_set_adopter(&engine->transports, proc, stream);
     struct tb_transport *t = table != NULL ? tb_transport_set_find(&engine->transports, table) : NULL;
     if (t != NULL)
         t->table->refused(t, proc, stream, error);
@@ -374,6 +374,13 @@ void tb_engine_close(struct tb_engine *engine)
     free(e);
 }
 
+static uint64_t frames_sent(const struct tb_transport *t)
+{
+    while (t->inner != NULL) /* those that leave, not those that are given to a decorator */
+        t = t->inner;
+    return t->sent;
+}
+
 static void counters_read(const struct tb_engine *e, struct tb_counters *counters)
 {
     *counters = e->counters;
@@ -382,6 +389,10 @@ static void counters_read(const struct tb_engine *e, struct tb_counters *counter
         tb_link_count(e->transports.open[i].transport, &link);
         if (e->transports.open[i].table->scope == TB_SCOPE_RELAYED)
             counters->relayed += link.sent;
+        if (e->transports.open[i].table->scope == TB_SCOPE_NEAR)
+            counters->paired += frames_sent(e->transports.open[i].transport);
+        if (e->transports.open[i].table->scope == TB_SCOPE_DIRECT)
+            counters->direct += frames_sent(e->transports.open[i].transport);
         counters->repeated += link.repeated;
         counters->reordered += link.reordered;
     }

@@ -31,6 +31,7 @@ struct tb_kept;    /* what drivers of composite steps have for a collective that
 
 /* What leads to a process; the best of it for which there is a transport is used. */
 struct tb_reach {
+    bool near;    /* it is on this host, where two can have memory of their own */
     bool direct;  /* this process and that one can be connected */
     bool relayed; /* agents pass frames on */
 };
@@ -123,6 +124,8 @@ struct tb_counters {
     uint64_t wakes;            /* of threads that waited while another one polled for them */
     uint64_t looks;            /* in vain, of waiting threads before they yielded or slept */
     uint64_t standby_rounds;   /* of progress, not in vain, that a standby has made */
+    uint64_t paired;           /* frames that went through memory of two processes */
+    uint64_t direct;           /* frames that went over connections with other processes */
     uint64_t relayed;          /* frames that went through gateways, each counted once */
     uint64_t repeated;         /* frames that were sent again, because they were lost or seemed to be */
     uint64_t reordered;        /* frames that had to wait for an earlier one */

@@ -57,7 +57,7 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     tb_list_init(&p->results);
     tb_list_init(&p->on_accessing);
     tb_port_open(&p->own_port);
-    p->port = p->local ? &p->own_port : &e->ports.network;
+    p->port = &e->ports.network;
     e->peers.by_index[index] = p;
     const struct tb_lost_range *lost = lost_range(&e->peers, index);
     if (TB_UNLIKELY(lost != NULL))
@@ -177,10 +177,12 @@ static uint64_t ahead_limit(uint64_t latency, uint64_t rate)
  * is then cut too; it still asks nobody, and its pieces stay where they need not wait for long messages of others. */
 void tb_peer_settle(struct tb_peer *p)
 {
-    const struct tb_engine *e = p->engine;
+    struct tb_engine *e = p->engine;
     const struct tb_transport *t = p->endpoint->transport;
     struct tb_distance far = {0};
-    if (!p->local && e->config.distance != NULL)
+    p->near = p->local || tb_transport_set_leads(&e->transports, t, TB_SCOPE_NEAR);
+    p->port = p->near ? &p->own_port : &e->ports.network;
+    if (!p->near && e->config.distance != NULL)
         e->config.distance(e->config.context, p->proc, &far);
     p->ahead_out = ahead_limit(far.latency, far.out_rate);
     p->ahead_in = ahead_limit(far.latency, far.in_rate);
@@ -188,7 +190,7 @@ void tb_peer_settle(struct tb_peer *p)
     p->frame = t->max_payload;
     p->short_limit = 0;
     uint32_t frame = tb_frame_bytes(far.out_rate);
-    if (!tb_transport_set_relays(&e->transports, t) || frame >= p->frame)
+    if (!tb_transport_set_leads(&e->transports, t, TB_SCOPE_RELAYED) || frame >= p->frame)
         return;
     p->frame = frame;
     p->short_limit = p->eager_limit;
@@ -211,7 +213,9 @@ static int peer_transport(const struct tb_peer *p, struct tb_transport **transpo
     int error = e->config.reach != NULL ? e->config.reach(e->config.context, p->proc, &reach) : TB_OK;
     if (error != TB_OK)
         return error;
-    if (reach.direct)
+    if (reach.near)
+        table = tb_transport_set_of_scope(&e->transports, TB_SCOPE_NEAR);
+    if (table == NULL && reach.direct)
         table = tb_transport_set_of_scope(&e->transports, TB_SCOPE_DIRECT);
     if (table == NULL && reach.relayed)
         table = tb_transport_set_of_scope(&e->transports, TB_SCOPE_RELAYED);

@@ -31,6 +31,7 @@ struct tb_peer {
     struct tb_endpoint *endpoint; /* NULL: not needed yet, or this process itself */
     struct tb_port *port;
     bool self, local;
+    bool near;                  /* what passes between us goes through memory: it is local, or of another world */
     bool stranger;              /* of another job: stranger.h */
     bool held[TB_STREAM_COUNT]; /* the transport said TB_AGAIN for this stream and not yet `writable` */
     bool casts;                 /* its casts are heard of by multicast */
@@ -152,7 +153,7 @@ void tb_peer_queue(struct tb_peer *p);       /* something of it waits for its tu
  * costs next to nothing. */
 static inline bool tb_peer_takes_ahead(const struct tb_peer *p, uint64_t context, uint64_t length, uint64_t limit)
 {
-    return !p->local && length >= TB_AHEAD_LEAST &&
+    return !p->near && length >= TB_AHEAD_LEAST &&
            length <= (tb_context_is_collective(context) ? TB_GRANT_HIGH : limit);
 }
 

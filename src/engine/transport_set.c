@@ -2,6 +2,8 @@
 
 #include "link/link.h"
 
+#include <string.h>
+
 const struct tb_transport_table *tb_transport_set_of_scope(const struct tb_transport_set *set, enum tb_scope scope)
 {
     for (uint32_t i = 0; i < set->count; i++)
@@ -10,19 +12,21 @@ const struct tb_transport_table *tb_transport_set_of_scope(const struct tb_trans
     return NULL;
 }
 
-const struct tb_transport_table *tb_transport_set_adopter(const struct tb_transport_set *set, struct tb_proc proc)
+const struct tb_transport_table *tb_transport_set_adopter(const struct tb_transport_set *set, struct tb_proc proc,
+                                                          enum tb_stream stream)
 {
     for (uint32_t i = 0; i < set->count; i++)
-        if (set->tables[i]->adopts != NULL && set->tables[i]->adopts(proc))
+        if (set->tables[i]->adopts != NULL && set->tables[i]->adopts(proc, stream))
             return set->tables[i];
     return NULL;
 }
 
-bool tb_transport_set_relays(const struct tb_transport_set *set, const struct tb_transport *transport)
+bool tb_transport_set_leads(const struct tb_transport_set *set, const struct tb_transport *transport,
+                            enum tb_scope scope)
 {
     for (uint32_t i = 0; i < set->open_count; i++)
-        if (set->open[i].transport == transport)
-            return set->open[i].table->scope == TB_SCOPE_RELAYED;
+        if ((transport == NULL || set->open[i].transport == transport) && set->open[i].table->scope == scope)
+            return true;
     return false;
 }
 
@@ -44,13 +48,25 @@ static uint32_t rank_of(const struct tb_transport_set *set, const struct tb_tran
     return rank;
 }
 
-/* Polling it takes a system call, for which messages of this host must not wait. */
-static bool is_patient(const struct tb_transport_set *set, const struct tb_transport_table *table)
+/* Polling some takes a system call, for which messages of this host must not wait. Those are patient, as soon as one
+ * for this host is open, which may be after them. */
+static void arrange(struct tb_transport_set *set)
 {
-    bool host = false;
-    for (uint32_t i = 0; i < set->open_count; i++)
-        host = host || set->open[i].table->scope == TB_SCOPE_HOST;
-    return host && table->patience > 0;
+    struct tb_open_transport old[TB_TRANSPORTS_LIMIT];
+    bool host = tb_transport_set_leads(set, NULL, TB_SCOPE_HOST) || tb_transport_set_leads(set, NULL, TB_SCOPE_NEAR);
+    uint32_t at = 0;
+    memcpy(old, set->open, sizeof old);
+    set->busy_count = set->interval = 0;
+    for (int patient = 0; patient <= 1; patient++)
+        for (uint32_t i = 0; i < set->open_count; i++) {
+            uint32_t patience = host ? old[i].table->patience : 0;
+            if ((patience > 0) != (patient == 1))
+                continue;
+            set->open[at++] = old[i];
+            set->busy_count += patient == 0;
+            if (patient == 1 && (set->interval == 0 || patience < set->interval))
+                set->interval = patience;
+        }
 }
 
 int tb_transport_set_open(struct tb_transport_set *set, const struct tb_transport_table *table,
@@ -59,17 +75,12 @@ int tb_transport_set_open(struct tb_transport_set *set, const struct tb_transpor
     int error = tb_link_open(table, config, transport);
     if (error != TB_OK)
         return error;
-    bool patient = is_patient(set, table);
-    uint32_t at = patient ? set->busy_count : 0, end = patient ? set->open_count : set->busy_count;
-    while (at < end && rank_of(set, set->open[at].table) < rank_of(set, table))
-        at++;
-    for (uint32_t i = set->open_count; i > at; i--)
-        set->open[i] = set->open[i - 1];
+    /* In the order in which they were given, and then the patient ones last. */
+    uint32_t at = set->open_count++;
+    for (; at > 0 && rank_of(set, set->open[at - 1].table) > rank_of(set, table); at--)
+        set->open[at] = set->open[at - 1];
     set->open[at] = (struct tb_open_transport){.transport = *transport, .table = table};
-    set->open_count++;
-    set->busy_count += patient ? 0 : 1;
-    if (patient && (set->interval == 0 || table->patience < set->interval))
-        set->interval = table->patience;
+    arrange(set);
     return TB_OK;
 }
 

@@ -24,11 +24,13 @@ struct tb_transport_set {
     const struct tb_transport_table *tables[TB_TRANSPORTS_LIMIT];
 };
 
-/* The first one that leads there, or that takes connections with this process; NULL: none. */
+/* The first one that leads there, or that takes such connections with this process; NULL: none. */
 const struct tb_transport_table *tb_transport_set_of_scope(const struct tb_transport_set *set, enum tb_scope scope);
-const struct tb_transport_table *tb_transport_set_adopter(const struct tb_transport_set *set, struct tb_proc proc);
-/* Whether agents pass on what goes through one that is open. */
-bool tb_transport_set_relays(const struct tb_transport_set *set, const struct tb_transport *transport);
+const struct tb_transport_table *tb_transport_set_adopter(const struct tb_transport_set *set, struct tb_proc proc,
+                                                          enum tb_stream stream);
+/* Whether that is where one that is open leads; NULL: any of them. */
+bool tb_transport_set_leads(const struct tb_transport_set *set, const struct tb_transport *transport,
+                            enum tb_scope scope);
 struct tb_transport *tb_transport_set_find(const struct tb_transport_set *set,
                                            const struct tb_transport_table *table); /* NULL: it is not open */
 /* Opens one of `tables` that is not open, wrapped in what it lacks (link.h). */

@@ -156,14 +156,14 @@ static int probe_endpoint(struct tb_transport *transport, struct tb_proc proc, s
     return TB_OK;
 }
 
-static bool agents_only(struct tb_proc proc)
+static bool agents_only(struct tb_proc proc, enum tb_stream stream)
 {
     return (proc.index & TB_PROC_AGENT) != 0;
 }
 
-static bool ranks_only(struct tb_proc proc)
+static bool ranks_only(struct tb_proc proc, enum tb_stream stream)
 {
-    return !agents_only(proc);
+    return !agents_only(proc, stream);
 }
 
 static int probe_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor)
@@ -237,7 +237,8 @@ static void probes_make(void)
     probe_tables[2].routes = probe_routes;
 }
 
-/* Processes 1 and 4 are on this host, 2 can be connected with, 3 not, and nothing leads to 5. */
+/* Processes 1 and 4 are on this host, and can have memory of their own and ours, 2 can be connected with, 3 not, and
+ * nothing leads to 5. */
 static bool is_near(void *context, struct tb_proc proc)
 {
     return proc.index == 1 || proc.index == 4;
@@ -247,7 +248,7 @@ static int reach(void *context, struct tb_proc proc, struct tb_reach *reach)
 {
     if (proc.index == 5)
         return tb_error(TB_ERR_PEER, "no way");
-    *reach = (struct tb_reach){.direct = proc.index != 3, .relayed = true};
+    *reach = (struct tb_reach){.near = is_near(context, proc), .direct = proc.index != 3, .relayed = true};
     return TB_OK;
 }
 
@@ -334,6 +335,29 @@ static void rounds(int count)
         probes[i].polls = 0;
     for (int i = 0; i < count; i++)
         tb_transport_set_poll(&engine->transports, 1);
+}
+
+/* One that leads to processes of this host two by two is opened when it is needed, and others are patient from then on.
+ */
+static void memory_of_two(void **state)
+{
+    probes_make();
+    probe_tables[0].scope = TB_SCOPE_NEAR;
+    engine_open("");
+    assert_int_equal(probes[0].opened, 0);
+    assert_null(engine->local);
+    assert_int_equal(reach_proc(2), TB_OK);
+    rounds(16);
+    assert_int_equal(probes[1].polls, 16);
+    assert_int_equal(reach_proc(4), TB_OK);
+    assert_int_equal(probes[0].proc.index, 4);
+    rounds(16);
+    assert_int_equal(probes[0].polls, 16);
+    assert_int_equal(probes[1].polls, 2);
+    const struct tb_peer *near = tb_peer_of(engine, 4), *far = tb_peer_of(engine, 2);
+    assert_true(near->near && !near->local && near->port == &near->own_port);
+    assert_true(!far->near && far->port == &engine->ports.network);
+    tb_engine_close(engine);
 }
 
 /* Those that take a system call are polled seldom where one is there that takes none, and always where none is. */
@@ -497,6 +521,7 @@ int main(void)
         cmocka_unit_test(a_null_transport_carries_messages),
         cmocka_unit_test(opened_when_needed),
         cmocka_unit_test(another_scope_does_too),
+        cmocka_unit_test(memory_of_two),
         cmocka_unit_test(patience_is_for_company),
         cmocka_unit_test(closed_from_the_end),
         cmocka_unit_test(connected_while_closing),

@@ -245,7 +245,8 @@ static int take_connection(struct tb_packet *packet, const struct tb_job_events 
     int error = (int)tb_get_u32(r);
     size_t length = 0;
     const char *text = tb_get_bytes(r, &length);
-    if (tb_reader_end(r) != TB_OK || stream >= TB_STREAM_COUNT || (error == TB_OK && packet->descriptor_count != 1))
+    bool known = stream < TB_STREAM_COUNT || stream == TB_STREAM_PAIR || stream == TB_STREAM_MEMORY;
+    if (tb_reader_end(r) != TB_OK || !known || (error == TB_OK && packet->descriptor_count != 1))
         return tb_error(TB_ERR_PROTOCOL, "what the agent said about a connection makes no sense");
     if (error == TB_OK) {
         int descriptor = packet->descriptors[0];

@@ -206,7 +206,7 @@ static int reach(void *context, struct tb_proc proc, struct tb_reach *reach)
     }
     bool open = own || (route->open && route->means != TB_HOST_ROUTE_RELAYED && !tb_param.forbid_direct &&
                         !tb_param_encrypts_all());
-    *reach = (struct tb_reach){.direct = open, .relayed = true};
+    *reach = (struct tb_reach){.near = own, .direct = open, .relayed = true};
     return TB_OK;
 }
 

@@ -1,7 +1,7 @@
-/* transport: moving frames between processes. A transport is a table of functions; shm, tcp, relay (through agents),
- * fault (a decorator that misbehaves on purpose) and sim (a network in virtual time, for tests) are each a file or two
- * with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks. Nobody else
- * knows them by name: whoever adds one makes a folder, and a line in transports.c.
+/* transport: moving frames between processes. A transport is a table of functions; shm, pair, tcp, relay (through
+ * agents), fault (a decorator that misbehaves on purpose) and sim (a network in virtual time, for tests) are each a
+ * file or two with their table at the bottom. link is a decorator of the same shape that adds what a transport lacks.
+ * Nobody else knows them by name: whoever adds one makes a folder, and a line in transports.c.
  *
  * A frame is a message header (and the routing half when TB_MESSAGE_ROUTED is set in its flags) and up to max_payload
  * bytes. Nothing here blocks. A transport belongs to one engine or agent, which serialises all calls; upcalls are made
@@ -25,6 +25,7 @@ enum tb_capability {
 /* Whom a transport leads to. */
 enum tb_scope {
     TB_SCOPE_HOST,   /* processes of this host; it is opened with its owner, others when they are needed first */
+    TB_SCOPE_NEAR,   /* processes of this host, each with memory of its own and this one's */
     TB_SCOPE_DIRECT, /* those that can be connected with this one */
     TB_SCOPE_RELAYED /* those that agents pass frames on to; what gets lost there is theirs to repair */
 };
@@ -71,8 +72,8 @@ struct tb_transport_config {
     uint32_t local_index, local_count; /* which of the host's ranks this is */
     const uint32_t *local_procs;       /* job index of each of the host's ranks */
     const int *doorbells;              /* an eventfd for each of the host's ranks */
-    /* tcp: asks for a connected, proved stream; the answer comes later through `adopt` or `refused`. NULL: nobody is
-     * there to be asked */
+    /* tcp, pair: asks for a connected, proved stream; the answer comes later through `adopt` or `refused`. NULL: nobody
+     * is there to be asked */
     int (*connect)(void *context, struct tb_proc to, enum tb_stream stream);
     /* order: adopts what has been connected meanwhile without our asking; called while it closes, when nobody else
      * listens to the agent. May be NULL. */
@@ -96,8 +97,8 @@ struct tb_transport_table {
     const char *name; /* as in the parameter `transports` */
     /* What holds before it is opened; the next five are not of decorators. */
     uint8_t scope;                     /* enum tb_scope */
-    uint32_t patience;                 /* rounds of progress from one poll to the next, where one of TB_SCOPE_HOST is
-                                        * open, since polling takes a system call; 0: every round */
+    uint32_t patience;                 /* rounds of progress from one poll to the next, where one for processes of this
+                                        * host is open, since polling takes a system call; 0: every round */
     unsigned capabilities;             /* enum tb_capability: those that it has wherever it can be opened */
     const struct tb_param_row *params; /* its own parameters, the last one without a name; NULL: none */
     /* Whether the process was given what it needs; NULL: it needs nothing. */
@@ -141,8 +142,9 @@ struct tb_transport_table {
      * none, should something come from there nevertheless. NULL: it stays until the transport is closed. */
     void (*forget)(struct tb_endpoint *endpoint);
     /* Of transports whose connections an agent makes, all three or none; decorators pass the last two on. */
-    bool (*adopts)(struct tb_proc proc); /* whether a connection with this process is for it */
-    /* A connected, proved, nonblocking socket to `proc`, made by either side's wish. Takes the descriptor in any case.
+    bool (*adopts)(struct tb_proc proc, enum tb_stream stream); /* whether such a connection is for it */
+    /* A connected, proved, nonblocking socket to `proc`, made by either side's wish; of TB_STREAM_MEMORY, memory that
+     * is shared with it. Takes the descriptor in any case.
      * TB_ERR_CLOSED: it comes too late, the other side has left or was dropped. */
     int (*adopt)(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor);
     /* The connection that was asked for cannot be made; the story is in tb_error. */
@@ -163,6 +165,7 @@ struct tb_transport {
     unsigned capabilities;      /* enum tb_capability */
     uint32_t max_payload;       /* bytes of payload in one frame */
     uint32_t eager_limit;       /* longest message that is sent without asking */
+    uint64_t sent;              /* frames, of those that count them */
     uint64_t remote_minimum;    /* with REMOTE_READ: messages from this length on are faster read than sent */
 };
 
@@ -186,6 +189,7 @@ bool tb_inner_is_stuck(struct tb_transport *transport, struct tb_proc proc, uint
 void tb_inner_rest(struct tb_transport *transport);
 
 extern const struct tb_transport_table tb_transport_shm;
+extern const struct tb_transport_table tb_transport_pair;
 extern const struct tb_transport_table tb_transport_tcp;
 extern const struct tb_transport_table tb_transport_relay;
 extern const struct tb_transport_table tb_transport_fault;
@@ -193,6 +197,8 @@ extern const struct tb_transport_table tb_transport_fault;
 
 /* shm: the bytes that the agent must provide for `ranks` ranks of a host. */
 size_t tb_shm_segment_bytes(uint32_t ranks);
+/* pair: the bytes that the agent must provide for two processes of a host. */
+size_t tb_pair_bytes(void);
 #include "transport/shm/board.h"
 #include "transport/shm/cross_memory.h"
 

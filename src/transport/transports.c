@@ -5,10 +5,7 @@
 #include <string.h>
 
 const struct tb_transport_table *const tb_transports[] = {
-    &tb_transport_shm,
-    &tb_transport_tcp,
-    &tb_transport_relay,
-    NULL,
+    &tb_transport_shm, &tb_transport_pair, &tb_transport_tcp, &tb_transport_relay, NULL,
 };
 
 int tb_transports_load_params(void)

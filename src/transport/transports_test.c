@@ -48,11 +48,15 @@ static void what_cannot_be_used_is_left_out(void **state)
     const struct tb_transport_table *chosen[TB_TRANSPORTS_LIMIT];
     uint32_t count;
     assert_int_equal(tb_transports_choose(tb_transports, "all", &host, chosen, &count), TB_OK);
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 4);
     assert_ptr_equal(chosen[0], &tb_transport_shm);
+    assert_ptr_equal(chosen[1], &tb_transport_pair);
     host.local_count = 1;
     assert_int_equal(tb_transports_choose(tb_transports, "all", &host, chosen, &count), TB_OK);
-    assert_int_equal(count, 2);
+    assert_int_equal(count, 3);
+    assert_int_equal(tb_transports_choose(tb_transports, "shm,tcp", &host, chosen, &count), TB_OK);
+    assert_int_equal(count, 1);
+    assert_ptr_equal(chosen[0], &tb_transport_tcp);
     assert_int_equal(tb_transports_choose(tb_transports, "all", &bare, chosen, &count), TB_OK);
     assert_int_equal(count, 0);
 }
@@ -99,7 +103,7 @@ static void tables_are_whole(void **state)
 /* Each brings its parameters, which are settled with all others. */
 static void parameters_come_with_them(void **state)
 {
-    static const char *const names[] = {"shm_ring", "shm_single_copy", "cross_memory", "tcp_buffer"};
+    static const char *const names[] = {"shm_ring", "shm_single_copy", "cross_memory", "pair_ring", "tcp_buffer"};
     for (int i = 0; i < 2; i++) {
         assert_int_equal(tb_transports_load_params(), TB_OK);
         for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)

@@ -330,6 +330,11 @@ enum tb_stream { TB_STREAM_SHORT, TB_STREAM_BULK, TB_STREAM_COUNT };
     0xfeu /* between two agents: no stream, only whether the other one is there; welcome ends it                       \
            */
 
+/* Between a rank and its agent: what two ranks of a host share; asked for as the first, which is the socket of each.
+ * The other is their memory, which is given to each before it. */
+#define TB_STREAM_PAIR   0xfdu
+#define TB_STREAM_MEMORY 0xfcu
+
 /* The three of a handshake, in the order of this machine; tb_wire_put_* and tb_wire_get_* convert. Each verify returns
  * TB_OK, TB_ERR_FORBIDDEN (say nothing, close) or TB_ERR_PROTOCOL (another version, proved). They load libcrypto on
  * first use; TB_ERR_UNSUPPORTED with a story if it cannot be loaded. */

@@ -256,7 +256,7 @@ static void relay_forget(struct tb_endpoint *endpoint)
 
 /* ---- what the job says ------------------------------------------------------------------------------------------- */
 
-static bool relay_adopts(struct tb_proc proc)
+static bool relay_adopts(struct tb_proc proc, enum tb_stream stream)
 {
     return (proc.index & TB_PROC_AGENT) != 0;
 }

@@ -24,6 +24,11 @@ int tb_late_try(struct tb_late *late,
     return (int)taken;
 }
 
+uint64_t tb_late_deadline(const struct tb_late *late)
+{
+    return late->count == 0 ? TB_NEVER : tb_clock_now_real() + TB_LATE_INTERVAL;
+}
+
 void tb_late_close(struct tb_late *late)
 {
     for (uint32_t i = 0; i < late->count; i++)

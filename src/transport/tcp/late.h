@@ -1,7 +1,7 @@
 /* Connections that came when there was no memory for them. Whoever connected has perhaps written to them, so they are
  * not closed but tried again. As many as in a moment's need; those above that are refused.
  *
- * Part of tcp; the thread that owns the transport. */
+ * Part of tcp and pair; the thread that owns the transport. */
 #ifndef TB_TRANSPORT_TCP_LATE_H
 #define TB_TRANSPORT_TCP_LATE_H
 
@@ -25,6 +25,8 @@ bool tb_late_keep(struct tb_late *late, struct tb_proc proc, enum tb_stream stre
  * many were taken. */
 int tb_late_try(struct tb_late *late,
                 int (*adopt)(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor), void *context);
+/* When to do so; TB_NEVER: there are none. */
+uint64_t tb_late_deadline(const struct tb_late *late);
 void tb_late_close(struct tb_late *late);
 
 #endif

@@ -352,10 +352,12 @@ static int tcp_send(struct tb_endpoint *endpoint, const struct tb_envelope *enve
             return stream_ask(t, p, stream);
     }
     int result = tb_connection_send(c, envelope, payload, token);
-    if (result >= 0 && result != TB_AGAIN)
+    if (result >= 0 && result != TB_AGAIN) {
         p->out[stream] = c;
-    else if (result < 0 && tb_list_empty(&c->in_trouble))
+        t->head.sent++;
+    } else if (result < 0 && tb_list_empty(&c->in_trouble)) {
         tb_list_append(&t->troubled, &c->in_trouble);
+    }
     return result;
 }
 
@@ -415,7 +417,7 @@ static int tcp_descriptor(struct tb_transport *transport)
 
 static uint64_t tcp_deadline(struct tb_transport *transport)
 {
-    return ((struct tcp *)transport)->late.count == 0 ? TB_NEVER : tb_clock_now_real() + TB_LATE_INTERVAL;
+    return tb_late_deadline(&((struct tcp *)transport)->late);
 }
 
 static bool tcp_idle(struct tb_transport *transport)
@@ -467,9 +469,9 @@ static int tcp_endpoint(struct tb_transport *transport, struct tb_proc proc, str
     return TB_OK;
 }
 
-static bool tcp_adopts(struct tb_proc proc)
+static bool tcp_adopts(struct tb_proc proc, enum tb_stream stream)
 {
-    return (proc.index & TB_PROC_AGENT) == 0;
+    return (proc.index & TB_PROC_AGENT) == 0 && stream < TB_STREAM_COUNT;
 }
 
 static int tcp_adopt(struct tb_transport *transport, struct tb_proc proc, enum tb_stream stream, int descriptor)
