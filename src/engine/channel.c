@@ -23,20 +23,12 @@ static void context_free(struct tb_engine *e, struct tb_context *c, bool answer)
     tb_contexts_remove(&e->contexts, c);
 }
 
-static void kept_free(struct tb_kept *k)
-{
-    tb_list_remove(&k->in_channel);
-    tb_driven_close(k->drivers);
-    tb_driven_close(k->proposed);
-    free(k);
-}
-
 /* What it shares with others. */
 static void channel_leave(struct tb_channel *channel)
 {
     struct tb_kept *k;
     TB_LIST_EACH (k, &channel->kept, struct tb_kept, in_channel)
-        kept_free(k);
+        tb_kept_free(k);
     tb_driven_close(channel->drivers);
     tb_driven_close(channel->proposed);
 }
@@ -170,17 +162,19 @@ static void channel_abandon(struct tb_engine *e, const struct tb_channel_config 
 
 void tb_channel_abandon(struct tb_engine *engine, const struct tb_channel_config *config)
 {
-    tb_engine_lock(engine);
-    channel_abandon(engine, config);
-    tb_engine_unlock(engine);
+    struct tb_engine *e = tb_engine_of(engine, config->context);
+    tb_engine_lock(e);
+    channel_abandon(e, config);
+    tb_engine_unlock(e);
 }
 
 bool tb_channel_exists(struct tb_engine *engine, uint64_t context)
 {
-    tb_engine_lock(engine);
-    const struct tb_context *found = tb_contexts_find(&engine->contexts, context);
+    struct tb_engine *e = tb_engine_of(engine, context);
+    tb_engine_lock(e);
+    const struct tb_context *found = tb_contexts_find(&e->contexts, context);
     bool exists = found != NULL && found->channel != NULL;
-    tb_engine_unlock(engine);
+    tb_engine_unlock(e);
     return exists;
 }
 
@@ -219,7 +213,7 @@ static int channel_reach(struct tb_engine *e, const struct tb_channel_config *co
     uint32_t last = config->procs == NULL && config->size > 0 ? config->size - 1 : 0;
     for (uint32_t i = 0; config->procs != NULL && i < config->size; i++)
         last = config->procs[i] > last ? config->procs[i] : last;
-    return tb_peers_grow(&e->peers, last);
+    return tb_engine_reach(e, last + 1);
 }
 
 int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config *config, struct tb_channel **channel)
@@ -228,8 +222,8 @@ int tb_channel_prepare(struct tb_engine *engine, const struct tb_channel_config 
     if (c == NULL)
         return TB_ERR_MEMORY;
     c->local = config->local;
-    tb_engine_lock(engine);
     int error = channel_reach(engine, config);
+    tb_engine_lock(engine);
     if (error == TB_OK)
         error = channel_fill(c, config->procs, true);
     if (error == TB_OK && !c->local)
@@ -309,8 +303,9 @@ static void channel_miss(struct tb_channel *c)
 void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config *config)
 {
     struct tb_channel *c = channel;
-    struct tb_engine *e = c->engine;
+    struct tb_engine *e = tb_engine_of(c->engine, config->context);
     tb_engine_lock(e);
+    c->engine = e;
     channel_narrow(c, config);
     struct tb_channel_config kept = *config;
     kept.procs = c->procs;
@@ -319,6 +314,7 @@ void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config
     channel_place(c, config->context, c->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
                   c->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
     if (c->control != NULL) {
+        c->control->engine = e;
         channel_narrow(c->control, config);
         channel_place(c->control, config->context, TB_PLANE_CONTROL, TB_PLANE_COLLECTIVE);
     }
@@ -360,65 +356,6 @@ int tb_channel_agree(struct tb_channel *channel, uint64_t all)
     channel_miss(channel);
     tb_engine_unlock(channel->engine);
     return error;
-}
-
-int tb_channel_keep(struct tb_channel *channel, const struct tb_channel_config *config, uint32_t number,
-                    struct tb_kept **kept)
-{
-    struct tb_engine *e = channel->engine;
-    struct tb_channel_config wanted = {.context = tb_context_plane(channel->point->id, TB_PLANE_POINT),
-                                       .size = channel->size,
-                                       .rank = channel->rank,
-                                       .procs = channel->procs,
-                                       .common = true,
-                                       .locals = config->locals,
-                                       .local_count = config->local_count,
-                                       .kept = (uint64_t)number + 1};
-    struct tb_kept *k = calloc(1, sizeof *k);
-    int error = k == NULL ? tb_error(TB_ERR_MEMORY, "no memory for a persistent collective") : TB_OK;
-    tb_engine_lock(e);
-    if (error == TB_OK) {
-        k->channel = channel;
-        tb_list_append(&channel->kept, &k->in_channel);
-        error = tb_driven_open(k->drivers, k->proposed, &e->driving, e, &wanted);
-        if (error == TB_OK) {
-            tb_driven_enter(k->drivers, k->proposed, &e->driving, e, &wanted);
-            *kept = k;
-        } else {
-            kept_free(k);
-        }
-    }
-    if (error != TB_OK)
-        tb_driven_pass(&e->driving, e, &wanted);
-    tb_engine_unlock(e);
-    return error;
-}
-
-uint64_t tb_channel_kept_provides(struct tb_kept *kept)
-{
-    struct tb_engine *e = kept->channel->engine;
-    tb_engine_lock(e);
-    uint64_t word = tb_driven_provides(kept->proposed, &e->driving);
-    tb_engine_unlock(e);
-    return word;
-}
-
-int tb_channel_kept_agree(struct tb_kept *kept, uint64_t all, bool *agreed)
-{
-    struct tb_engine *e = kept->channel->engine;
-    *agreed = false;
-    tb_engine_lock(e);
-    int error = tb_driven_agree(kept->drivers, kept->proposed, &e->driving, all, agreed);
-    tb_engine_unlock(e);
-    return error;
-}
-
-void tb_channel_kept_close(struct tb_kept *kept)
-{
-    struct tb_engine *e = kept->channel->engine;
-    tb_engine_lock(e);
-    kept_free(kept);
-    tb_engine_unlock(e);
 }
 
 bool tb_channel_common(const struct tb_channel *channel)

@@ -319,6 +319,13 @@ static void cell_watch(const struct tb_common_drive *s)
     }
 }
 
+/* Where lanes share the transport, frames alone tell that a rank is busy. */
+static inline void common_heard(const struct tb_common *c)
+{
+    if (TB_LIKELY(c->engine->lanes == NULL))
+        tb_shm_heard(c->transport, 1);
+}
+
 /* Looks again and again. Whoever waits for a rank that is about to come hears of it sooner than if it polled everything
  * else in between; not for long, since that must be done, too. */
 static bool state_spin(struct tb_common_drive *s)
@@ -329,7 +336,7 @@ static bool state_spin(struct tb_common_drive *s)
     for (uint32_t i = 0; i < LOOKS_IDLE; i++) {
         cell_watch(s);
         if (state_advance(s, &n)) {
-            tb_shm_heard(s->common->transport, 1);
+            common_heard(s->common);
             return true;
         }
     }
@@ -456,7 +463,7 @@ static bool common_work(struct tb_common *c, bool thorough, int *n)
         }
         if (!over && s->drive.done == before)
             continue;
-        tb_shm_heard(c->transport, 1);
+        common_heard(c);
         tb_list_remove(&s->in_line);
         if (!over) /* others have their turn first */
             tb_list_append(&c->line, &s->in_line);

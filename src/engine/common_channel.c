@@ -7,21 +7,27 @@
 /* Shared memory itself, or NULL. */
 static struct tb_transport *memory_of(const struct tb_engine *e)
 {
-    return e->local != NULL && (e->local->capabilities & TB_CAP_BOARDS) != 0 ? e->local : NULL;
+    if (e->local == NULL || (e->local->capabilities & TB_CAP_BOARDS) == 0)
+        return NULL;
+    return e->lanes != NULL ? tb_lane_views.real(e->local) : e->local;
 }
 
 void tb_common_claim(struct tb_engine *e, uint64_t context, bool first)
 {
     const struct tb_board_key key = {context, 0};
+    tb_lane_ways.lock(e);
     if (memory_of(e) != NULL)
         tb_board_claim(memory_of(e), &key, first);
+    tb_lane_ways.unlock(e);
 }
 
 void tb_common_unclaim(struct tb_engine *e, uint64_t context)
 {
     const struct tb_board_key key = {context, 0};
+    tb_lane_ways.lock(e);
     if (memory_of(e) != NULL)
         tb_board_unclaim(memory_of(e), &key);
+    tb_lane_ways.unlock(e);
 }
 
 /* ---- who is here ------------------------------------------------------------------------------------------------- */
@@ -113,7 +119,8 @@ int tb_common_open(struct tb_engine *e, const struct tb_channel_config *config, 
     struct tb_common *c = calloc(1, sizeof *c);
     if (c == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
-    *c = (struct tb_common){.transport = memory_of(e), .size = count, .rank = at, .proposal = proposal, .left = true};
+    *c = (struct tb_common){
+        .engine = e, .transport = memory_of(e), .size = count, .rank = at, .proposal = proposal, .left = true};
     if (common_make(c, e, config) != TB_OK) {
         tb_common_close(c);
         return tb_error(TB_ERR_MEMORY, "no memory for the shared memory of a communicator");
@@ -136,9 +143,9 @@ static void unclaim_if_leader(struct tb_engine *e, const struct tb_board_key *ke
         tb_board_unclaim(memory_of(e), key);
 }
 
-void tb_common_enter(struct tb_engine *e, const struct tb_channel_config *config, void **state)
+/* With the memory locked. True: it is needed. */
+static bool common_enter(struct tb_engine *e, const struct tb_channel_config *config, struct tb_common *c)
 {
-    struct tb_common *c = *state;
     const struct tb_board_key key = {config->context, config->kept};
     if (c != NULL && c->proposal) {
         c->key = key;
@@ -146,7 +153,7 @@ void tb_common_enter(struct tb_engine *e, const struct tb_channel_config *config
         if (c->lists == NULL)
             c->procs = config->procs; /* which stay where they are, those of a channel */
         claim_if_first(c->transport, &key, c->rank);
-        return;
+        return true;
     }
     if (c == NULL || config->size < 2) {
         unclaim_if_leader(e, &key);
@@ -156,8 +163,23 @@ void tb_common_enter(struct tb_engine *e, const struct tb_channel_config *config
         c->rank = config->rank;
         c->procs = config->procs;
         board_take(c);
-        return;
+        return true;
     }
+    return false;
+}
+
+void tb_common_enter(struct tb_engine *e, const struct tb_channel_config *config, void **state)
+{
+    struct tb_common *c = *state;
+    if (c != NULL) {
+        c->engine = e;
+        c->active = &e->driving.active[TB_DRIVER_COMMON];
+    }
+    tb_lane_ways.lock(e);
+    bool needed = common_enter(e, config, c);
+    tb_lane_ways.unlock(e);
+    if (needed)
+        return;
     if (c != NULL)
         tb_common_close(c);
     *state = NULL;
@@ -171,6 +193,7 @@ void tb_common_pass(struct tb_engine *e, const struct tb_channel_config *config)
     if (config->common)
         here_count(e, config, &count, &at);
     bool proposal = count < config->size || config->kept > 0;
+    tb_lane_ways.lock(e);
     if (count < 2) {
         unclaim_if_leader(e, &key);
     } else if (memory != NULL) {
@@ -179,6 +202,7 @@ void tb_common_pass(struct tb_engine *e, const struct tb_channel_config *config)
         if (proposal || tb_board_claimed(memory, &key))
             tb_board_leave(memory, &key, count, at);
     }
+    tb_lane_ways.unlock(e);
 }
 
 bool tb_common_proposed(const void *state)
@@ -199,7 +223,9 @@ int tb_common_agree(void *state, bool all)
         c->left = c->transport == NULL || !tb_board_claimed(c->transport, &c->key);
         return TB_OK;
     }
+    tb_lane_ways.lock(c->engine);
     board_take(c);
+    tb_lane_ways.unlock(c->engine);
     TB_ASSERT(c->board != NULL);
     return TB_OK;
 }
@@ -207,10 +233,12 @@ int tb_common_agree(void *state, bool all)
 void tb_common_close(void *state)
 {
     struct tb_common *c = state;
+    tb_lane_ways.lock(c->engine);
     if (c->board != NULL)
         tb_board_close(c->board);
     else if (!c->left && c->transport != NULL)
         tb_board_leave(c->transport, &c->key, c->size, c->rank);
+    tb_lane_ways.unlock(c->engine);
     free(c->room);
     free(c->lists);
     free(c);

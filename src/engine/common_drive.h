@@ -9,6 +9,7 @@
 
 /* What it has on a channel. */
 struct tb_common {
+    struct tb_engine *engine;       /* the lane of its channel */
     struct tb_transport *transport; /* that of shared memory itself */
     struct tb_board *board;         /* that ranks of the channel share; NULL: it is only proposed */
     struct tb_board *room;          /* for it, until then; or NULL */

@@ -3,6 +3,8 @@
 #include "engine/common.h"
 #include "engine/multicast.h"
 
+#include <stdlib.h>
+
 const struct tb_driver_table *const tb_drivers[] = {
     [TB_DRIVER_COMMON] = &tb_driver_common, [TB_DRIVER_MULTICAST] = &tb_driver_multicast, [TB_DRIVER_COUNT] = NULL};
 
@@ -203,4 +205,12 @@ bool tb_driven_overhear(const struct tb_driven *all, uint32_t collective, uint8_
             all[i].driver->overhear(all[i].state, collective, operation, rank, theirs))
             return true;
     return false;
+}
+
+void tb_kept_free(struct tb_kept *k)
+{
+    tb_list_remove(&k->in_channel);
+    tb_driven_close(k->drivers);
+    tb_driven_close(k->proposed);
+    free(k);
 }

@@ -137,6 +137,8 @@ struct tb_kept {
     struct tb_driven drivers[TB_DRIVERS_LIMIT], proposed[TB_DRIVERS_LIMIT];
 };
 
+void tb_kept_free(struct tb_kept *kept);
+
 /* Of an engine. */
 struct tb_driving {
     const struct tb_driver_table *const *tables;

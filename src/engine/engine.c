@@ -155,9 +155,11 @@ int tb_engine_transport(struct tb_engine *e, const struct tb_transport_table *ta
     *transport = tb_transport_set_find(&e->transports, table);
     if (*transport != NULL)
         return TB_OK;
-    int error = tb_transport_set_open(&e->transports, table, &e->config.transport, transport);
+    int error = e->lanes != NULL ? tb_lane_views.open(e, table, transport)
+                                 : tb_link_open(table, &e->config.transport, transport);
     if (error != TB_OK)
         return error;
+    tb_transport_set_add(&e->transports, table, *transport);
     tb_engine_stir(e);
     return TB_OK;
 }
@@ -168,7 +170,8 @@ int tb_control_poll(struct tb_engine *e)
     if (e->control < 0 || e->config.control_ready == NULL || poll(&fd, 1, 0) <= 0)
         return 0;
     if (e->config.control_ready(e->config.context) < 0)
-        e->control = -1; /* the agent is gone, and with it this process; nothing more to hear */
+        __atomic_store_n(&e->control, -1,
+                         __ATOMIC_RELAXED); /* the agent is gone, and with it this process; nothing more to hear */
     e->waiting.events++;
     return 1;
 }
@@ -220,13 +223,23 @@ void tb_engine_routes(struct tb_engine *engine)
     tb_engine_unlock(engine);
 }
 
+/* Also of those that are heard of for the first time: they may be in a communicator that is being made. */
+void tb_engine_lose(struct tb_engine *e, uint32_t first, uint32_t count, int error)
+{
+    const uint32_t job = e->config.transport.self.job;
+    if (engine_knows(e, (struct tb_proc){job, first}) && engine_knows(e, (struct tb_proc){job, first + count - 1}) &&
+        tb_peers_grow(&e->peers, first + count - 1) == TB_OK)
+        tb_peers_lose(e, first, count, error);
+}
+
 void tb_engine_lost_all(struct tb_engine *engine, struct tb_proc first, uint32_t count, int error)
 {
-    const struct tb_proc last = {first.job, first.index + count - 1};
+    if (count == 0 || first.job != engine->config.transport.self.job)
+        return;
     tb_engine_lock(engine);
-    if (count > 0 && engine_knows(engine, first) && engine_knows(engine, last) &&
-        tb_peers_grow(&engine->peers, last.index) == TB_OK)
-        tb_peers_lose(engine, first.index, count, error);
+    if (engine->lanes != NULL)
+        tb_lane_ways.lose(engine, first.index, count, error);
+    tb_engine_lose(engine, first.index, count, error);
     tb_engine_unlock(engine);
 }
 
@@ -237,9 +250,15 @@ void tb_engine_lost(struct tb_engine *engine, struct tb_proc proc, int error)
 
 int tb_engine_reach(struct tb_engine *engine, uint32_t processes)
 {
-    tb_engine_lock(engine);
-    int error = tb_peers_grow(&engine->peers, processes - 1);
-    tb_engine_unlock(engine);
+    int error = TB_OK;
+    for (uint32_t i = 0; i < tb_engine_lanes(engine) && error == TB_OK; i++) {
+        struct tb_engine *e = tb_engine_lane(engine, i);
+        if (__atomic_load_n(&e->peers.count, __ATOMIC_ACQUIRE) >= processes)
+            continue;
+        tb_engine_lock(e);
+        error = tb_peers_grow(&e->peers, processes - 1);
+        tb_engine_unlock(e);
+    }
     return error;
 }
 
@@ -249,6 +268,12 @@ static int transports_choose(struct tb_engine *e)
     if (e->config.transports == NULL)
         return tb_transports_choose(tb_transports, tb_param.transports, &e->config.transport, set->tables, &set->count);
     return tb_transports_choose(e->config.transports, TB_PARAM_ALL, &e->config.transport, set->tables, &set->count);
+}
+
+static uint64_t grant_of(const struct tb_engine_config *config)
+{
+    uint64_t share = tb_param.eager_memory / (config->processes > 0 ? config->processes : 1);
+    return share < TB_GRANT_LOW ? TB_GRANT_LOW : share > TB_GRANT_HIGH ? TB_GRANT_HIGH : share;
 }
 
 /* The transports are given the engine's calls, and keep the configuration. */
@@ -270,6 +295,8 @@ static int transports_prepare(struct tb_engine *e)
                                      .writable = up_writable,
                                      .opened = up_opened,
                                      .broken = up_broken};
+    if (e->lanes != NULL && e->lane == 0)
+        tb_lanes_work.configure(e->lanes, t, grant_of(&e->config));
     return error;
 }
 
@@ -280,12 +307,6 @@ static int transports_open_local(struct tb_engine *e)
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
-
-static uint64_t grant_of(const struct tb_engine_config *config)
-{
-    uint64_t share = tb_param.eager_memory / (config->processes > 0 ? config->processes : 1);
-    return share < TB_GRANT_LOW ? TB_GRANT_LOW : share > TB_GRANT_HIGH ? TB_GRANT_HIGH : share;
-}
 
 static int engine_prepare(struct tb_engine *e)
 {
@@ -305,6 +326,8 @@ static int engine_prepare(struct tb_engine *e)
         error = transports_prepare(e);
     if (error == TB_OK)
         error = tb_peers_open(&e->peers, e->config.processes, grant_of(&e->config));
+    for (uint32_t lanes = tb_engine_lanes(e); lanes > 1; lanes = (lanes + 1) / 2)
+        e->peers.owing++; /* all of them together keep less than half of it */
     if (error == TB_OK)
         error = tb_peers_grow(&e->peers, e->config.transport.self.index);
     if (error == TB_OK)
@@ -319,23 +342,49 @@ static bool engine_reserve(struct tb_engine *e)
            tb_spare_open(&e->arrivals.spare) && tb_pool_reserve(&e->peers.notes);
 }
 
-int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine)
+/* NULL: it has no lanes, or is to be the first of them. */
+static int engine_make(const struct tb_engine_config *config, struct tb_lanes *lanes, uint32_t lane,
+                       struct tb_engine **engine)
 {
+    int error = TB_OK;
     struct tb_engine *e = calloc(1, sizeof *e);
     if (e == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the engine");
     e->config = *config;
-    int error = engine_prepare(e);
+    e->lanes = lanes;
+    e->lane = lane;
+    if (lanes != NULL)
+        tb_slots_share(&e->slots, lane);
+    else if (config->threaded && config->lanes > 1)
+        error = tb_lanes_work.open(e, config->lanes);
+    if (error != TB_OK) {
+        free(e);
+        return error;
+    }
+    error = engine_prepare(e);
     if (error == TB_OK)
         error = transports_open_local(e);
     if (error == TB_OK && (tb_peer_of(e, config->transport.self.index) == NULL || !engine_reserve(e)))
         error = TB_ERR_MEMORY;
+    if (error == TB_OK && lanes == NULL && e->lanes != NULL)
+        error = tb_lanes_work.fill(e->lanes);
     if (error != TB_OK) {
         tb_engine_close(e);
         return error;
     }
     *engine = e;
     return TB_OK;
+}
+
+int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine)
+{
+    return engine_make(config, NULL, 0, engine);
+}
+
+int tb_engine_open_lane(const struct tb_engine_config *config, struct tb_lanes *lanes, uint32_t lane,
+                        struct tb_engine **engine)
+{
+    return engine_make(config, lanes, lane, engine);
 }
 
 /* Whether everything that was sent has left. */
@@ -350,14 +399,18 @@ static bool engine_flushed(void *context)
 
 int tb_engine_flush(struct tb_engine *engine)
 {
-    tb_engine_wait_in(engine, engine_flushed, engine, "MPI_Finalize");
+    for (uint32_t i = 0; i < tb_engine_lanes(engine); i++)
+        tb_engine_wait_in(tb_engine_lane(engine, i), engine_flushed, tb_engine_lane(engine, i), "MPI_Finalize");
     return TB_OK;
 }
 
 void tb_engine_close(struct tb_engine *engine)
 {
     struct tb_engine *e = engine;
+    bool first = e->lanes != NULL && e->lane == 0;
     TB_ASSERT(!e->standby.open);
+    if (first)
+        tb_lanes_work.empty(e->lanes);
     tb_driving_end(&e->driving);
     tb_channels_leave(e);
     tb_transport_set_close(&e->transports);
@@ -371,6 +424,8 @@ void tb_engine_close(struct tb_engine *engine)
     tb_stories_close(&e->stories);
     free(e->runs.cache.memory);
     tb_waiting_close(&e->waiting);
+    if (first)
+        tb_lanes_work.close(e->lanes);
     free(e);
 }
 
@@ -384,19 +439,34 @@ static uint64_t frames_sent(const struct tb_transport *t)
 static void counters_read(const struct tb_engine *e, struct tb_counters *counters)
 {
     *counters = e->counters;
-    for (uint32_t i = 0; i < e->transports.open_count; i++) {
+    for (uint32_t i = 0; i < e->transports.open_count && e->lane == 0; i++) {
+        struct tb_transport *t = e->transports.open[i].transport;
         struct tb_link_counters link;
-        tb_link_count(e->transports.open[i].transport, &link);
+        tb_link_count(e->lanes != NULL ? tb_lane_views.real(t) : t, &link);
         if (e->transports.open[i].table->scope == TB_SCOPE_RELAYED)
             counters->relayed += link.sent;
         if (e->transports.open[i].table->scope == TB_SCOPE_NEAR)
-            counters->paired += frames_sent(e->transports.open[i].transport);
+            counters->paired += frames_sent(e->lanes != NULL ? tb_lane_views.real(t) : t);
         if (e->transports.open[i].table->scope == TB_SCOPE_DIRECT)
-            counters->direct += frames_sent(e->transports.open[i].transport);
+            counters->direct += frames_sent(e->lanes != NULL ? tb_lane_views.real(t) : t);
         counters->repeated += link.repeated;
         counters->reordered += link.reordered;
     }
     tb_driving_count(&e->driving, counters);
+}
+
+static void counters_add(struct tb_engine *e, struct tb_counters *counters)
+{
+    union {
+        struct tb_counters all;
+        uint64_t each[sizeof(struct tb_counters) / sizeof(uint64_t)];
+    } sum = {.all = *counters}, more;
+    tb_engine_lock(e);
+    counters_read(e, &more.all);
+    tb_engine_unlock(e);
+    for (size_t i = 0; i < sizeof sum.each / sizeof sum.each[0]; i++)
+        sum.each[i] += more.each[i];
+    *counters = sum.all;
 }
 
 /* Threads of tools come here at any level of threads, whoever else is in the engine: they must not pass for the one
@@ -404,9 +474,9 @@ static void counters_read(const struct tb_engine *e, struct tb_counters *counter
 void tb_engine_count(struct tb_engine *engine, struct tb_counters *counters)
 {
     if (engine->threaded) {
-        tb_engine_lock(engine);
-        counters_read(engine, counters);
-        tb_engine_unlock(engine);
+        *counters = (struct tb_counters){0};
+        for (uint32_t i = 0; i < tb_engine_lanes(engine); i++)
+            counters_add(tb_engine_lane(engine, i), counters);
     } else if (engine->shared) {
         tb_biased_lock_keep_out(&engine->standby.lock);
         counters_read(engine, counters);

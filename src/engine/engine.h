@@ -6,10 +6,10 @@
  * progress (tb_request_wait, tb_engine_wait, tb_engine_progress, probing), and whoever waits does everybody's work;
  * unless somebody wants a standby to watch (tb_engine_watch).
  *
- * It has one lock. Every function here takes it when the process is threaded, and none of them when it is not: then
- * only one thread may call at a time (and with a standby a cheaper lock is taken). It is released while a waiting
- * thread of a threaded process yields or sleeps, and it is recursive, so that callbacks, which run with the engine
- * locked, may call back in. Of many threads that wait, one polls for all.
+ * It has one lock, or several lanes with a lock each (laned.h). Every function here takes it when the process is
+ * threaded, and none of them when it is not: then only one thread may call at a time (and with a standby a cheaper lock
+ * is taken). It is released while a waiting thread of a threaded process yields or sleeps, and it is recursive, so that
+ * callbacks, which run with the engine locked, may call back in. Of many threads that wait, one polls for all.
  *
  * Messages are matched by (context, source rank, match); a receive may leave source or match open. */
 #ifndef TB_ENGINE_ENGINE_H
@@ -66,7 +66,8 @@ struct tb_engine_config {
     bool (*knows)(void *context, uint32_t index);
     /* Whether such a one is of another job, and believed only what it may say. NULL: none is. */
     bool (*is_stranger)(void *context, uint32_t index);
-    bool threaded; /* MPI_THREAD_MULTIPLE: lock */
+    bool threaded;  /* several threads may call at a time: lock */
+    uint32_t lanes; /* then: how many it has, as laned.h says; up to 1: none */
     /* Which transports it has, in the order in which it prefers and polls them, the last one NULL; NULL: those of
      * tb_transports that the parameter `transports` names and that this process can use. */
     const struct tb_transport_table *const *transports;

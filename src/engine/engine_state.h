@@ -25,6 +25,7 @@
 #include "engine/failure.h"
 #include "engine/frames.h"
 #include "engine/freed_contexts.h"
+#include "engine/laned.h"
 #include "engine/likely.h"
 #include "engine/match.h"
 #include "engine/mismatch.h"
@@ -54,7 +55,9 @@ struct tb_engine {
     bool aside;    /* a standby makes progress: what may call functions of the program's is put off */
     bool inside;   /* in progress already: upcalls and callbacks must not poll again */
     uint8_t representation;
-    int control; /* descriptor; -1: none, or it has ended */
+    uint32_t lane;          /* which one of the lanes it is */
+    struct tb_lanes *lanes; /* NULL: it is the only one */
+    int control;            /* descriptor; -1: none, or it has ended */
     uint32_t control_countdown;
     uint32_t connecting; /* rounds of progress in which the control descriptor is looked at often */
     struct tb_transport_set transports;
@@ -83,6 +86,14 @@ struct tb_engine {
 
 void tb_engine_lock_slow(struct tb_engine *e);
 void tb_engine_unlock_slow(struct tb_engine *e);
+void tb_engine_unlock_only(struct tb_engine *e); /* what has come for the lane meanwhile is somebody else's affair */
+int tb_engine_round(struct tb_engine *e);        /* of progress in this lane */
+
+/* The one that has the agent's stream and the standby. */
+static inline struct tb_engine *tb_engine_first(struct tb_engine *e)
+{
+    return TB_UNLIKELY(e->lanes != NULL) ? e->lanes->lanes[0].engine : e;
+}
 
 static inline void tb_engine_lock(struct tb_engine *e)
 {
@@ -96,11 +107,27 @@ static inline void tb_engine_unlock(struct tb_engine *e)
         tb_engine_unlock_slow(e);
 }
 
+static inline uint32_t tb_engine_lanes(const struct tb_engine *e)
+{
+    return e->lanes != NULL ? e->lanes->count : 1;
+}
+
+static inline struct tb_engine *tb_engine_lane(struct tb_engine *e, uint32_t lane)
+{
+    return e->lanes != NULL ? e->lanes->lanes[lane].engine : e;
+}
+
+/* The one that a context belongs to. */
+static inline struct tb_engine *tb_engine_of(struct tb_engine *e, uint64_t context)
+{
+    return TB_UNLIKELY(e->lanes != NULL) ? e->lanes->lanes[tb_lanes_of(e->lanes, context)].engine : e;
+}
+
 /* What there is to wait for has changed: a thread that sleeps must know, and a standby. */
 static inline void tb_engine_stir(struct tb_engine *e)
 {
     e->waiting.stirred = true;
-    tb_listening_outdate(&e->standby.listening);
+    tb_listening_outdate(&tb_engine_first(e)->standby.listening);
 }
 
 /* Whether nobody else seems to want the core. */
@@ -111,6 +138,20 @@ bool tb_engine_spins(const struct tb_engine *e);
 /* The transport that `table`, one of the set's, describes: opened, if that is not done yet. */
 int tb_engine_transport(struct tb_engine *e, const struct tb_transport_table *table, struct tb_transport **transport);
 int tb_control_poll(struct tb_engine *e);
+int tb_engine_open_lane(const struct tb_engine_config *config, struct tb_lanes *lanes, uint32_t lane,
+                        struct tb_engine **engine);
+void tb_engine_lose(struct tb_engine *e, uint32_t first, uint32_t count, int error); /* in this lane */
+
+/* ---- sleeping (sleep.c) ------------------------------------------------------------------------------------------ */
+
+struct tb_sleeping {
+    /* Until something happens, or the deadline. Whatever is waited for was looked at just before, with the engine
+     * locked since then; it is released meanwhile. */
+    void (*sleep)(struct tb_engine *e, uint64_t deadline);
+    uint64_t (*deadline)(const struct tb_engine *e); /* the next timer of transports and drivers */
+    bool (*drivers_idle)(struct tb_engine *e);       /* what they wait for may come without a frame */
+};
+extern const struct tb_sleeping tb_sleeping;
 
 /* ---- peers by number --------------------------------------------------------------------------------------------- */
 

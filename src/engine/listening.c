@@ -26,14 +26,14 @@ static int epoll_set(const struct tb_listening *l, int operation, int descriptor
 int tb_listening_open(struct tb_listening *l, const struct tb_transport_set *transports,
                       const struct tb_driving *driving, const int *control, const struct tb_clock *clock)
 {
-    *l = (struct tb_listening){.transports = transports,
-                               .driving = driving,
-                               .control = control,
-                               .clock = clock,
-                               .until = TB_NEVER,
-                               .epoll = epoll_create1(EPOLL_CLOEXEC),
-                               .bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                               .timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
+    l->transports = transports;
+    l->driving = driving;
+    l->control = control;
+    l->clock = clock;
+    atomic_store(&l->until, TB_NEVER);
+    l->epoll = epoll_create1(EPOLL_CLOEXEC);
+    l->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     for (uint32_t i = 0; i < TB_LISTENING_LIMIT; i++)
         l->descriptors[i] = -1;
     if (l->epoll >= 0 && l->bell >= 0 && l->timer >= 0 &&
@@ -210,10 +210,15 @@ bool tb_listening_sleep(struct tb_listening *l, int ms)
     return !ending;
 }
 
-void tb_listening_end(struct tb_listening *l)
+void tb_listening_ring(struct tb_listening *l)
 {
     uint64_t one = 1;
-    atomic_store(&l->ending, true);
     while (write(l->bell, &one, sizeof one) < 0 && errno == EINTR) {
     }
+}
+
+void tb_listening_end(struct tb_listening *l)
+{
+    atomic_store(&l->ending, true);
+    tb_listening_ring(l);
 }

@@ -35,6 +35,7 @@ struct tb_listening {
     int epoll, bell, timer;
 };
 
+/* All zero before; other threads may ask meanwhile whether it is wished, or outdate it. */
 int tb_listening_open(struct tb_listening *l, const struct tb_transport_set *transports,
                       const struct tb_driving *driving, const int *control, const struct tb_clock *clock);
 void tb_listening_close(struct tb_listening *l);
@@ -48,7 +49,8 @@ uint64_t tb_listening_deadline(const struct tb_listening *l);
 /* The standby's side, without the engine: sleeps until something happens, at most so many ms, or, if that is negative,
  * until somebody wants to hear of it. False: it is to end, or nothing can be listened to any more. */
 bool tb_listening_sleep(struct tb_listening *l, int ms);
-void tb_listening_end(struct tb_listening *l); /* any thread: the standby is to end */
+void tb_listening_end(struct tb_listening *l);  /* any thread: the standby is to end */
+void tb_listening_ring(struct tb_listening *l); /* any thread: it is to look, and listen anew */
 
 static inline bool tb_listening_is_wished(const struct tb_listening *l)
 {

@@ -94,11 +94,18 @@ static int multicast_open(struct tb_engine *e, const struct tb_channel_config *c
     return TB_OK;
 }
 
+static void multicast_close(void *state);
+
 static void multicast_enter(struct tb_engine *e, const struct tb_channel_config *config, void **state)
 {
     struct tb_multicast_channel *c = *state;
+    if (c != NULL && e->config.multicast == NULL) { /* a lane for those that do without it */
+        multicast_close(c);
+        *state = c = NULL;
+    }
     if (c == NULL)
         return;
+    c->engine = e;
     c->context = tb_context_plane(config->context, TB_PLANE_COLLECTIVE);
     for (uint32_t rank = 0; rank < config->size; rank++) {
         if (!is_near(e, config, rank))

@@ -44,7 +44,8 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     p->local = !p->self && peer_is_local(e, p->proc);
     p->stranger = e->config.is_stranger != NULL && e->config.is_stranger(e->config.context, index);
     e->peers.strangers += p->stranger;
-    p->allowed = p->credit = p->granted = e->peers.grant;
+    p->granted = e->peers.grant;
+    p->allowed = p->credit = e->lanes == NULL ? e->peers.grant : 0; /* lanes borrow it */
     tb_aheads_open(&p->aheads, &e->arrivals.spare);
     tb_list_init(&p->answers);
     tb_list_init(&p->envelopes);
@@ -71,6 +72,7 @@ int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant)
     tb_list_init(&peers->waiting);
     tb_list_init(&peers->dying);
     tb_list_init(&peers->parted);
+    peers->owing = 1;
     tb_pool_open(&peers->notes, sizeof(struct tb_note), 64, TB_NOTES_LIMIT);
     peers->by_index = calloc(count, sizeof(struct tb_peer *));
     if (peers->by_index == NULL)
@@ -95,7 +97,7 @@ int tb_peers_grow(struct tb_peers *peers, uint32_t index)
         return tb_error(TB_ERR_MEMORY, "no memory for a table of %u processes", count);
     memset(uses + (peers->count - peers->begun), 0, (count - peers->count) * sizeof *uses);
     peers->uses = uses;
-    peers->count = count;
+    __atomic_store_n(&peers->count, count, __ATOMIC_RELEASE);
     return TB_OK;
 }
 
@@ -433,7 +435,7 @@ static void credit_give(struct tb_peer *p)
 void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
 {
     p->owed += bytes;
-    if (TB_UNLIKELY(p->owed >= p->granted / 2))
+    if (TB_UNLIKELY(p->owed >= p->granted >> p->engine->peers.owing))
         credit_give(p);
 }
 
@@ -459,8 +461,8 @@ void tb_peer_raise(struct tb_peer *p, uint64_t context, uint64_t length)
     uint64_t want = 4 * length < TB_GRANT_HIGH ? 4 * length : TB_GRANT_HIGH;
     if (!tb_peer_takes_ahead(p, context, length, p->ahead_in) || want <= p->granted)
         return;
-    uint64_t growth = want - p->granted;
-    if (growth > tb_param.ahead_memory || p->engine->peers.raised > tb_param.ahead_memory - growth)
+    uint64_t growth = want - p->granted, memory = tb_param.ahead_memory / tb_engine_lanes(p->engine);
+    if (growth > memory || p->engine->peers.raised > memory - growth)
         return;
     p->engine->peers.raised += growth;
     p->granted += growth;
@@ -468,15 +470,22 @@ void tb_peer_raise(struct tb_peer *p, uint64_t context, uint64_t length)
     credit_give(p);
 }
 
+/* Where there are lanes, others of them may have granted it more. */
 bool tb_peer_has_room(struct tb_peer *p, uint64_t bytes)
 {
-    if (TB_LIKELY(bytes <= p->granted - p->kept))
+    uint64_t most = p->engine->lanes == NULL ? p->granted : TB_GRANT_HIGH;
+    if (TB_LIKELY(p->kept <= most && bytes <= most - p->kept))
         return true;
     tb_peer_break(p, tb_error(TB_ERR_PROTOCOL,
                               "process %u has sent more than it was allowed to: %llu bytes, and %llu wait already "
                               "(the parameter eager_memory must be the same everywhere)",
                               p->proc.index, (unsigned long long)bytes, (unsigned long long)p->kept));
     return false;
+}
+
+bool tb_peer_borrow(struct tb_peer *p, uint64_t bytes)
+{
+    return p->engine->lanes != NULL && tb_lane_ways.borrow(p, bytes);
 }
 
 /* Who gives back more than it was given does not make us send more than fits the other side. */

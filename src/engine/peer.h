@@ -87,11 +87,13 @@ struct tb_peers {
     struct tb_peer **by_index; /* NULL where one was not needed yet, or is not any more */
     uint32_t begun;            /* processes with which the job has begun; of the others, from that index on: */
     uint32_t *uses;            /* how many channels have each */
-    uint32_t count; /* processes that there is room for: all that some channel has, or that have sent something */
+    uint32_t count; /* processes that there is room for: all that some channel has, or that have sent something; other
+                     * threads may read it */
     struct tb_list waiting, dying, parted;
     struct tb_pool notes;
     uint64_t grant;     /* payload that each may send at first without hearing of it */
     uint64_t raised;    /* what some were granted later, all together */
+    uint8_t owing;      /* a share of 1 / 2^owing of what was granted is given back at once */
     uint32_t lost;      /* of them, so many are gone, and not in good order; */
     uint32_t fresh;     /* of the dying, so many of whom channels do not know it yet */
     uint32_t strangers; /* that there are, or were; what all of them have made early: */
@@ -155,6 +157,14 @@ static inline bool tb_peer_takes_ahead(const struct tb_peer *p, uint64_t context
 {
     return !p->near && length >= TB_AHEAD_LEAST &&
            length <= (tb_context_is_collective(context) ? TB_GRANT_HIGH : limit);
+}
+
+bool tb_peer_borrow(struct tb_peer *p, uint64_t bytes);
+
+/* Whether so much may be sent without asking. */
+static inline bool tb_peer_has_credit(struct tb_peer *p, uint64_t bytes)
+{
+    return TB_LIKELY(bytes <= p->credit) || tb_peer_borrow(p, bytes);
 }
 
 /* A peer that is going takes nothing more, but what it has sent before may still have to be read: `broken` comes after

@@ -74,7 +74,8 @@ int tb_send_try(struct tb_context *c, const struct tb_part *part, uint32_t to, u
     if (TB_UNLIKELY(p->self))
         return self_send(c, part, match, mode, NULL);
     if (TB_UNLIKELY(p->endpoint == NULL || p->error != TB_OK || part->length > p->eager_limit ||
-                    part->length > p->credit || mode == TB_MODE_SYNCHRONOUS || !tb_list_empty(&p->envelopes)))
+                    mode == TB_MODE_SYNCHRONOUS || !tb_list_empty(&p->envelopes) ||
+                    !tb_peer_has_credit(p, part->length)))
         return TB_AGAIN;
     struct tb_envelope envelope;
     struct tb_spans spans;
@@ -211,8 +212,8 @@ static int envelope_ahead(struct tb_request *r)
 static bool is_ahead(const struct tb_request *r)
 {
     uint64_t address;
-    return r->total <= r->peer->credit && r->mode != TB_MODE_SYNCHRONOUS &&
-           tb_peer_takes_ahead(r->peer, r->context, r->total, r->peer->ahead_out) && !remote_address(r, &address);
+    return r->mode != TB_MODE_SYNCHRONOUS && tb_peer_takes_ahead(r->peer, r->context, r->total, r->peer->ahead_out) &&
+           !remote_address(r, &address) && tb_peer_has_credit(r->peer, r->total);
 }
 
 int tb_send_envelope(struct tb_request *r)
@@ -222,7 +223,7 @@ int tb_send_envelope(struct tb_request *r)
         return tb_peer_error(p);
     /* What waits to be matched does not leave in pieces, so that it is one frame even where that is cut. */
     bool whole = r->mode == TB_MODE_SYNCHRONOUS && r->total <= p->short_limit;
-    bool eager = (r->total <= p->eager_limit || whole) && r->total <= p->credit;
+    bool eager = (r->total <= p->eager_limit || whole) && tb_peer_has_credit(p, r->total);
     int rc = r->phase == TB_PHASE_INVITED  ? tb_cast_sender.invite(r)
              : r->mode == TB_MODE_TOGETHER ? envelope_ask(r)
              : eager                       ? envelope_eager(r)

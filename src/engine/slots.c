@@ -7,7 +7,8 @@
 static bool slots_grow(struct tb_slots *s)
 {
     uint32_t room = s->room == 0 ? SLOTS_FIRST : s->room * 2;
-    struct tb_slot *grown = room > 1u << TB_SLOT_BITS ? NULL : realloc(s->slots, sizeof *grown * room);
+    struct tb_slot *grown =
+        room > 1u << (s->shares ? TB_SLOT_LANE_LOW : TB_SLOT_BITS) ? NULL : realloc(s->slots, sizeof *grown * room);
     if (grown == NULL)
         return false;
     for (uint32_t i = s->room; i < room; i++)
@@ -40,7 +41,7 @@ void tb_slots_give(struct tb_slots *s, struct tb_request *r)
 
 struct tb_request *tb_slots_find(const struct tb_slots *s, uint64_t id)
 {
-    uint32_t slot = (uint32_t)(id & ((1u << TB_SLOT_BITS) - 1));
+    uint32_t slot = (uint32_t)(id & ((1u << TB_SLOT_BITS) - 1)) ^ s->lane;
     return slot != 0 && slot < s->room && s->slots[slot].id == id ? s->slots[slot].request : NULL;
 }
 

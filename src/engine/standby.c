@@ -13,6 +13,12 @@
 
 /* ---- in and out -------------------------------------------------------------------------------------------------- */
 
+/* Whether a thread of a threaded process waits, in any lane. */
+static bool is_polled(struct tb_engine *e)
+{
+    return e->waiting.poller != NULL || (e->lanes != NULL && atomic_load(&e->lanes->polled) > 0);
+}
+
 /* Whether a thread of the program seems to be inside. */
 static bool standby_is_busy(struct tb_engine *e)
 {
@@ -20,7 +26,7 @@ static bool standby_is_busy(struct tb_engine *e)
         return tb_biased_lock_is_busy(&e->standby.lock);
     if (pthread_mutex_trylock(&e->waiting.lock) != 0)
         return true;
-    bool polled = e->waiting.poller != NULL;
+    bool polled = is_polled(e);
     pthread_mutex_unlock(&e->waiting.lock);
     return polled;
 }
@@ -34,9 +40,10 @@ static bool standby_enter(struct tb_engine *e)
     }
     tb_waiting_lock(&e->waiting);
     tb_listening_outdate(&e->standby.listening);
-    if (e->waiting.poller == NULL)
+    __sync_synchronize(); /* who stops waiting sees that, or is seen here to have stopped */
+    if (!is_polled(e))
         return true;
-    pthread_mutex_unlock(&e->waiting.lock);
+    tb_waiting_unlock(&e->waiting);
     return false;
 }
 
@@ -49,7 +56,7 @@ static bool standby_is_wanted(const struct tb_engine *e)
 static void standby_leave(struct tb_engine *e)
 {
     if (e->threaded)
-        pthread_mutex_unlock(&e->waiting.lock);
+        tb_waiting_unlock(&e->waiting);
     else
         tb_biased_lock_depart(&e->standby.lock);
 }
@@ -65,16 +72,18 @@ static int drivers_advance(struct tb_driving *driving)
     return n;
 }
 
-/* A round of progress, but for what is not listened to and what is put off. */
-static int standby_round(struct tb_engine *e)
+/* But for what is not listened to and what is put off. */
+int tb_standby_round(struct tb_engine *e, bool host)
 {
     int n = 0;
     e->inside = true;
     for (uint32_t i = 0; i < e->transports.open_count; i++) {
         const struct tb_open_transport *open = &e->transports.open[i];
-        if (open->table->scope != TB_SCOPE_HOST || e->standby.listening.host)
+        if (open->table->scope != TB_SCOPE_HOST || host)
             n += open->transport->table->poll(open->transport);
     }
+    if (e->lanes != NULL)
+        n += tb_lane_ways.drain(e);
     n += tb_control_poll(e);
     n += tb_peers_flush(&e->peers);
     if (!tb_list_empty(&e->accesses.waiting))
@@ -88,6 +97,19 @@ static int standby_round(struct tb_engine *e)
     e->inside = false;
     e->counters.standby_rounds += n > 0;
     return n;
+}
+
+static int standby_round(struct tb_engine *e)
+{
+    int n = tb_standby_round(e, e->standby.listening.host);
+    return e->lanes != NULL ? n + tb_lanes_work.help(e, 1, true) : n;
+}
+
+/* Somebody has put something there who could not come in. */
+static bool standby_is_called(const struct tb_engine *e)
+{
+    __sync_synchronize();
+    return e->lanes != NULL && tb_lane_is_filled(&e->lanes->lanes[0]);
 }
 
 /* Until there is nothing more, or a thread of the program wants to come in, which then listens when it leaves. */
@@ -115,10 +137,13 @@ static void *standby_run(void *context)
     while (tb_listening_sleep(&s->listening, -1)) {
         if (standby_is_busy(e) && !tb_listening_sleep(&s->listening, HOLD_OFF))
             break;
-        if (standby_enter(e)) {
-            if (tb_listening_is_wished(&s->listening)) /* still */
+        bool again = true;
+        while (again && standby_enter(e)) {
+            again = tb_listening_is_wished(&s->listening); /* still */
+            if (again)
                 standby_work(e);
             standby_leave(e);
+            again = again && standby_is_called(e);
         }
     }
     return NULL;
@@ -159,13 +184,16 @@ static int standby_open(struct tb_engine *e)
     if (error != TB_OK)
         return error;
     tb_biased_lock_open(&s->lock);
-    s->open = e->shared = true;
+    s->open = true;
+    if (!e->threaded) /* otherwise it is, and other threads read it */
+        e->shared = true;
     s->opened++;
     return TB_OK;
 }
 
 int tb_engine_stand_by(struct tb_engine *engine)
 {
+    engine = tb_engine_first(engine);
     if (!engine->threaded)
         return standby_open(engine);
     tb_engine_lock(engine); /* other threads may be inside */
@@ -189,7 +217,8 @@ void tb_engine_stand_down(struct tb_engine *engine)
     tb_listening_close(&s->listening);
     tb_biased_lock_close(&s->lock);
     *s = (struct tb_standby){.opened = s->opened};
-    engine->shared = engine->threaded;
+    if (!engine->threaded)
+        engine->shared = false;
 }
 
 /* One watcher more has come, or gone. */
@@ -204,6 +233,7 @@ static void watchers_change(struct tb_standby *s)
 
 int tb_engine_watch(struct tb_engine *engine, enum tb_standby_scope scope)
 {
+    engine = tb_engine_first(engine);
     struct tb_standby *s = &engine->standby;
     TB_ASSERT(s->open);
     tb_engine_lock(engine);
@@ -218,6 +248,7 @@ int tb_engine_watch(struct tb_engine *engine, enum tb_standby_scope scope)
 
 void tb_engine_unwatch(struct tb_engine *engine, enum tb_standby_scope scope)
 {
+    engine = tb_engine_first(engine);
     struct tb_standby *s = &engine->standby;
     if (!s->open) /* it has ended with all who watched */
         return;

@@ -6,6 +6,7 @@
  * It moves frames and answers them, serves the agent, and advances what drivers allow it to. It never calls a function
  * of the program's: runs, whose reductions and callbacks may do so, are put off, and go on when a thread of the program
  * comes in next (tb_runs_resume).
+ * Where the engine has lanes (laned.h) the first of them has the standby, which serves all.
  *
  * Part of the engine, touched with it locked, except where a part says otherwise. */
 #ifndef TB_ENGINE_STANDBY_H
@@ -24,5 +25,7 @@ struct tb_standby {
     struct tb_biased_lock lock; /* of a process that is not threaded */
     struct tb_listening listening;
 };
+
+int tb_standby_round(struct tb_engine *e, bool host); /* of progress; `host`: of this host's transport, too */
 
 #endif

@@ -1,7 +1,5 @@
 #include "engine/transport_set.h"
 
-#include "link/link.h"
-
 #include <string.h>
 
 const struct tb_transport_table *tb_transport_set_of_scope(const struct tb_transport_set *set, enum tb_scope scope)
@@ -69,19 +67,15 @@ static void arrange(struct tb_transport_set *set)
         }
 }
 
-int tb_transport_set_open(struct tb_transport_set *set, const struct tb_transport_table *table,
-                          const struct tb_transport_config *config, struct tb_transport **transport)
+void tb_transport_set_add(struct tb_transport_set *set, const struct tb_transport_table *table,
+                          struct tb_transport *transport)
 {
-    int error = tb_link_open(table, config, transport);
-    if (error != TB_OK)
-        return error;
     /* In the order in which they were given, and then the patient ones last. */
     uint32_t at = set->open_count++;
     for (; at > 0 && rank_of(set, set->open[at - 1].table) > rank_of(set, table); at--)
         set->open[at] = set->open[at - 1];
-    set->open[at] = (struct tb_open_transport){.transport = *transport, .table = table};
+    set->open[at] = (struct tb_open_transport){.transport = transport, .table = table};
     arrange(set);
-    return TB_OK;
 }
 
 static void set_remove(struct tb_transport_set *set, const struct tb_transport_table *table)

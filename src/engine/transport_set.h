@@ -33,9 +33,9 @@ bool tb_transport_set_leads(const struct tb_transport_set *set, const struct tb_
                             enum tb_scope scope);
 struct tb_transport *tb_transport_set_find(const struct tb_transport_set *set,
                                            const struct tb_transport_table *table); /* NULL: it is not open */
-/* Opens one of `tables` that is not open, wrapped in what it lacks (link.h). */
-int tb_transport_set_open(struct tb_transport_set *set, const struct tb_transport_table *table,
-                          const struct tb_transport_config *config, struct tb_transport **transport);
+/* One of `tables` is open from now on. */
+void tb_transport_set_add(struct tb_transport_set *set, const struct tb_transport_table *table,
+                          struct tb_transport *transport);
 /* All of them, the last one first. */
 void tb_transport_set_close(struct tb_transport_set *set);
 

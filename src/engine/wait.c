@@ -5,7 +5,6 @@
 #include "engine/mismatch.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
@@ -73,11 +72,24 @@ void tb_waiting_close(struct tb_waiting *w)
 
 void tb_waiting_lock(struct tb_waiting *w)
 {
-    if (pthread_mutex_trylock(&w->lock) == 0)
-        return;
-    atomic_fetch_add_explicit(&w->wanting, 1, memory_order_relaxed);
+    if (pthread_mutex_trylock(&w->lock) != 0) {
+        atomic_fetch_add_explicit(&w->wanting, 1, memory_order_relaxed);
+        pthread_mutex_lock(&w->lock);
+        atomic_fetch_sub_explicit(&w->wanting, 1, memory_order_relaxed);
+    }
+    w->depth++;
+}
+
+void tb_waiting_unlock(struct tb_waiting *w)
+{
+    w->depth--;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void waiting_relock(struct tb_waiting *w)
+{
     pthread_mutex_lock(&w->lock);
-    atomic_fetch_sub_explicit(&w->wanting, 1, memory_order_relaxed);
+    w->depth++;
 }
 
 /* Whoever comes in first after a standby goes on with what that had to leave. */
@@ -91,7 +103,7 @@ void tb_engine_lock_slow(struct tb_engine *e)
         tb_runs_resume(&e->runs);
 }
 
-static void kick_write(const struct tb_waiting *w)
+void tb_waiting_kick(const struct tb_waiting *w)
 {
     uint64_t one = 1;
     while (w->kick >= 0 && write(w->kick, &one, sizeof one) < 0 && errno == EINTR) {
@@ -99,13 +111,6 @@ static void kick_write(const struct tb_waiting *w)
 }
 
 static void waiters_look(struct tb_waiting *w);
-
-/* The next timer of transports and drivers. */
-static uint64_t engine_deadline(const struct tb_engine *e)
-{
-    uint64_t frames = tb_transport_set_deadline(&e->transports), steps = tb_driving_deadline(&e->driving, false);
-    return frames < steps ? frames : steps;
-}
 
 /* The standby may try in vain to come in while this thread is about to leave, and count on it. */
 static void engine_leave(struct tb_standby *s)
@@ -121,23 +126,35 @@ static void engine_leave(struct tb_standby *s)
     }
 }
 
+void tb_engine_unlock_only(struct tb_engine *e)
+{
+    /* The poller sleeps, so what this thread has changed is looked at here: messages to oneself end without it. */
+    if (e->waiting.sleeping)
+        waiters_look(&e->waiting);
+    if (e->waiting.sleeping && (e->waiting.stirred || tb_sleeping.deadline(e) < e->waiting.sleep_until)) {
+        e->waiting.sleep_until = 0; /* one kick is enough */
+        tb_waiting_kick(&e->waiting);
+    }
+    e->waiting.stirred = false;
+    if (e->waiting.poller == NULL && !e->aside) {
+        if (e->lanes != NULL)
+            tb_lanes_work.settle(e);
+        else
+            tb_listening_settle(&e->standby.listening);
+    }
+    tb_waiting_unlock(&e->waiting);
+}
+
 void tb_engine_unlock_slow(struct tb_engine *e)
 {
     if (!e->threaded) {
         engine_leave(&e->standby);
         return;
     }
-    /* The poller sleeps, so what this thread has changed is looked at here: messages to oneself end without it. */
-    if (e->waiting.sleeping)
-        waiters_look(&e->waiting);
-    if (e->waiting.sleeping && (e->waiting.stirred || engine_deadline(e) < e->waiting.sleep_until)) {
-        e->waiting.sleep_until = 0; /* one kick is enough */
-        kick_write(&e->waiting);
-    }
-    e->waiting.stirred = false;
-    if (e->waiting.poller == NULL && !e->aside)
-        tb_listening_settle(&e->standby.listening);
-    pthread_mutex_unlock(&e->waiting.lock);
+    bool last = e->waiting.depth == 1;
+    tb_engine_unlock_only(e);
+    if (e->lanes != NULL && last)
+        tb_lanes_work.left(e);
 }
 
 /* A polling thread holds the lock most of the time: lets those who wait for it in. */
@@ -145,23 +162,30 @@ static void engine_give_way(struct tb_engine *e)
 {
     if (atomic_load_explicit(&e->waiting.wanting, memory_order_relaxed) == 0)
         return;
-    pthread_mutex_unlock(&e->waiting.lock);
+    tb_waiting_unlock(&e->waiting);
     for (int i = 0; i < GIVE_WAY_LIMIT && atomic_load_explicit(&e->waiting.wanting, memory_order_relaxed) > 0; i++)
         sched_yield();
-    pthread_mutex_lock(&e->waiting.lock);
+    waiting_relock(&e->waiting);
 }
 
 /* ---- one round --------------------------------------------------------------------------------------------------- */
 
 static int control_round(struct tb_engine *e, uint32_t rounds)
 {
-    if (TB_LIKELY(e->control_countdown > rounds)) {
+    bool hurried = TB_UNLIKELY(e->lanes != NULL) && e->control_countdown > CONTROL_HURRY &&
+                   atomic_load_explicit(&e->lanes->connecting, memory_order_relaxed) > 0;
+    if (TB_LIKELY(e->control_countdown > rounds && !hurried)) {
         e->control_countdown -= rounds;
         return 0;
     }
+    if (e->lanes != NULL)
+        e->connecting = atomic_exchange_explicit(&e->lanes->connecting, 0, memory_order_relaxed);
     e->control_countdown = e->connecting > 0 ? CONTROL_HURRY : CONTROL_INTERVAL;
     e->connecting -= e->connecting > 0 ? 1 : 0;
-    return tb_control_poll(e);
+    if (TB_LIKELY(e->lanes == NULL))
+        return tb_control_poll(e);
+    atomic_store_explicit(&e->lanes->connecting, e->connecting, memory_order_relaxed);
+    return tb_lanes_work.control(e);
 }
 
 static inline __attribute__((always_inline)) int engine_round(struct tb_engine *e, uint32_t rounds)
@@ -171,6 +195,8 @@ static inline __attribute__((always_inline)) int engine_round(struct tb_engine *
         return 0;
     e->inside = true;
     n += tb_transport_set_poll(&e->transports, rounds);
+    if (TB_UNLIKELY(e->lanes != NULL))
+        n += tb_lane_ways.drain(e);
     n += control_round(e, rounds);
     if (TB_UNLIKELY(!tb_list_empty(&e->peers.waiting)))
         n += tb_peers_flush(&e->peers);
@@ -187,6 +213,18 @@ static inline __attribute__((always_inline)) int engine_round(struct tb_engine *
     }
     e->inside = false;
     return n;
+}
+
+int tb_engine_round(struct tb_engine *e)
+{
+    return engine_round(e, 1);
+}
+
+/* And of what others have, where nobody looks after them. */
+static inline int lanes_round(struct tb_engine *e, uint32_t rounds)
+{
+    int n = engine_round(e, rounds);
+    return e->lanes != NULL && !e->inside ? n + tb_lanes_work.help(e, rounds, false) : n;
 }
 
 bool tb_engine_spins(const struct tb_engine *e)
@@ -212,11 +250,20 @@ static inline void patience_renew(struct patience *p)
     p->since = 0;
 }
 
+/* False: not now. */
+static bool engine_tell(struct tb_engine *e, bool waits)
+{
+    if (e->lanes != NULL)
+        return tb_lanes_work.tell(e, waits);
+    e->config.waiting(e->config.context, waits);
+    return true;
+}
+
 /* What was waited for is there. */
 static inline void patience_end(struct tb_engine *e, const struct patience *p)
 {
     if (TB_UNLIKELY(p->told))
-        e->config.waiting(e->config.context, false);
+        engine_tell(e, false);
 }
 
 /* Returns when to be here again. */
@@ -228,9 +275,9 @@ static uint64_t patience_tell(struct tb_engine *e, struct patience *p)
     if (p->tell_at == 0)
         p->tell_at = now + WAITING_FIRST;
     if (now >= p->tell_at) {
-        e->config.waiting(e->config.context, true);
-        p->told = true;
-        p->tell_at = now + WAITING_AGAIN;
+        bool told = engine_tell(e, true);
+        p->told = p->told || told;
+        p->tell_at = now + (told ? WAITING_AGAIN : WAITING_FIRST);
     }
     return p->tell_at;
 }
@@ -261,110 +308,14 @@ static uint64_t engine_yield(struct tb_engine *e, uint64_t now)
 {
     e->counters.yields++;
     if (e->threaded)
-        pthread_mutex_unlock(&e->waiting.lock);
+        tb_waiting_unlock(&e->waiting);
     sched_yield();
     uint64_t after = tb_clock_now_real();
     if (e->threaded)
-        pthread_mutex_lock(&e->waiting.lock);
+        waiting_relock(&e->waiting);
     bool accepted = spin_learn(&e->waiting, after - now);
     tb_transport_set_skip(&e->transports, accepted ? UINT32_MAX : YIELD_ROUNDS);
     return after;
-}
-
-/* What drivers wait for may come without a frame. */
-static bool drivers_idle(struct tb_engine *e)
-{
-    e->inside = true;
-    int n = tb_driving_advance(&e->driving, true) + tb_mismatch_overheard(e);
-    e->inside = false;
-    return n == 0;
-}
-
-static void engine_disarm(struct tb_engine *e)
-{
-    for (uint32_t i = 0; i < e->transports.open_count; i++)
-        e->transports.open[i].transport->table->disarm(e->transports.open[i].transport);
-    tb_listening_outdate(&e->standby.listening);
-}
-
-static bool engine_arm(struct tb_engine *e)
-{
-    for (uint32_t i = 0; i < e->transports.open_count; i++) {
-        struct tb_transport *t = e->transports.open[i].transport;
-        if (!t->table->arm(t)) {
-            engine_disarm(e);
-            return false;
-        }
-    }
-    if (drivers_idle(e))
-        return true;
-    engine_disarm(e);
-    return false;
-}
-
-static void sleep_in_poll(struct tb_engine *e, struct pollfd *fds, nfds_t count, uint64_t deadline)
-{
-    struct timespec span, *timeout = NULL;
-    if (deadline != TB_NEVER) {
-        uint64_t now = tb_clock_now(e->config.transport.clock);
-        uint64_t left = deadline > now ? deadline - now : 0;
-        span = (struct timespec){.tv_sec = (time_t)(left / 1000000000), .tv_nsec = (long)(left % 1000000000)};
-        timeout = &span;
-    }
-    /* Who has no lock may look whether somebody sleeps. */
-    __atomic_store_n(&e->counters.sleeps, e->counters.sleeps + 1, __ATOMIC_RELAXED);
-    if (e->threaded) {
-        e->waiting.sleeping = true;
-        e->waiting.sleep_until = deadline;
-        e->waiting.stirred = false;
-        pthread_mutex_unlock(&e->waiting.lock);
-    }
-    if (ppoll(fds, count, timeout, NULL) <= 0)
-        for (nfds_t i = 0; i < count; i++)
-            fds[i].revents = 0;
-    if (e->threaded) {
-        pthread_mutex_lock(&e->waiting.lock);
-        e->waiting.sleeping = false;
-        uint64_t kicks;
-        while (read(e->waiting.kick, &kicks, sizeof kicks) < 0 && errno == EINTR) {
-        }
-    }
-}
-
-static void watch(struct pollfd *fds, nfds_t *count, int descriptor)
-{
-    if (descriptor >= 0)
-        fds[(*count)++] = (struct pollfd){.fd = descriptor, .events = POLLIN};
-}
-
-/* Sleeps until something happens. Whatever is waited for was looked at just before, with the engine locked since then.
- */
-static void engine_sleep(struct tb_engine *e, struct patience *p)
-{
-    uint64_t deadline = patience_tell(e, p);
-    if (!engine_arm(e))
-        return;
-    if (atomic_exchange(&e->waiting.kicked, false)) {
-        e->waiting.events++;
-        engine_disarm(e);
-        return;
-    }
-    struct pollfd fds[TB_TRANSPORTS_LIMIT + TB_DRIVERS_LIMIT + 2];
-    nfds_t count = 0;
-    for (uint32_t i = 0; i < e->transports.open_count; i++) {
-        struct tb_transport *t = e->transports.open[i].transport;
-        watch(fds, &count, t->table->descriptor(t));
-    }
-    for (uint32_t i = 0; i < e->driving.count; i++)
-        watch(fds, &count, tb_driving_descriptor(&e->driving, i));
-    watch(fds, &count, e->waiting.kick);
-    watch(fds, &count, e->control);
-    uint64_t next = engine_deadline(e);
-    sleep_in_poll(e, fds, count, next < deadline ? next : deadline);
-    engine_disarm(e);
-    tb_transport_set_skip(&e->transports, UINT32_MAX);
-    if (e->control < 0 || fds[count - 1].revents != 0)
-        e->control_countdown = 0;
 }
 
 /* Nothing happened in a round. The engine is locked; it is released while yielding and sleeping. In a crowd the one who
@@ -391,7 +342,7 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
         p->last = engine_yield(e, now);
         return;
     }
-    engine_sleep(e, p);
+    tb_sleeping.sleep(e, patience_tell(e, p));
     patience_renew(p);
 }
 
@@ -446,7 +397,7 @@ static void engine_poll_until(struct tb_engine *e, struct tb_waiter *w)
     uint64_t seen = e->waiting.events;
     waiters_look(&e->waiting);
     while (!w->satisfied) {
-        int n = engine_round(e, 1);
+        int n = lanes_round(e, 1);
         if (atomic_load_explicit(&e->waiting.kicked, memory_order_relaxed) &&
             atomic_exchange(&e->waiting.kicked, false))
             e->waiting.events++;
@@ -476,15 +427,22 @@ static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
     while (!w->satisfied) {
         if (e->waiting.poller == NULL) {
             e->waiting.poller = w;
+            if (e->lanes != NULL)
+                tb_lanes_work.poll_begin(e);
             engine_poll_until(e, w);
             e->waiting.poller = NULL;
+            if (e->lanes != NULL)
+                tb_lanes_work.poll_end(e);
         } else {
             if (w->ready != NULL)
                 waiter_look(&e->waiting, w);
             if (!w->satisfied && w->since == 0)
                 w->since = tb_clock_now_real();
-            if (!w->satisfied)
+            if (!w->satisfied) {
+                e->waiting.depth--;
                 pthread_cond_wait(&w->wake, &e->waiting.lock);
+                e->waiting.depth++;
+            }
         }
     }
     if (w->wanting)
@@ -548,9 +506,14 @@ void tb_request_wait_in(struct tb_request *request, const char *call, const void
 void tb_engine_wait_in(struct tb_engine *engine, bool (*ready)(void *context), void *context, const char *call)
 {
     struct tb_waiter w = {.ready = ready, .context = context, .call = call};
+    bool spread = engine->lanes != NULL && engine->lane == 0 && call != NULL;
+    if (spread)
+        atomic_fetch_add(&engine->lanes->spread, 1);
     tb_engine_lock(engine);
     engine_wait(engine, &w);
     tb_engine_unlock(engine);
+    if (spread)
+        atomic_fetch_sub(&engine->lanes->spread, 1);
 }
 
 /* Whoever tests again and again waits too, if it has done so for long. */
@@ -559,9 +522,8 @@ static void tests_tell(struct tb_engine *e, uint64_t now)
     struct tb_waiting *w = &e->waiting;
     if (e->config.waiting == NULL || now - w->tests_told < WAITING_AGAIN)
         return;
-    if (w->tests_told != 0)
-        e->config.waiting(e->config.context, true);
-    w->tests_told = now;
+    if (w->tests_told == 0 || engine_tell(e, true))
+        w->tests_told = now;
 }
 
 /* Whoever computes between its tests must not lose the core to others who compute, too. */
@@ -573,7 +535,7 @@ static uint32_t tests_per_yield(const struct tb_crowd *c)
 int tb_engine_progress(struct tb_engine *engine)
 {
     tb_engine_lock(engine);
-    int n = engine_round(engine, TEST_ROUNDS);
+    int n = lanes_round(engine, TEST_ROUNDS);
     if (n > 0) {
         engine->waiting.stirred = true; /* somebody who sleeps may have waited for it */
         engine->waiting.idle_tests = 0;
@@ -588,5 +550,5 @@ int tb_engine_progress(struct tb_engine *engine)
 void tb_engine_kick(struct tb_engine *engine)
 {
     atomic_store(&engine->waiting.kicked, true);
-    kick_write(&engine->waiting);
+    tb_waiting_kick(&engine->waiting);
 }

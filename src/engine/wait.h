@@ -48,6 +48,7 @@ struct tb_waiting {
     uint32_t idle_tests;      /* calls of tb_engine_progress in which nothing happened */
     uint64_t tests_told;      /* when the owner was last told that such calls wait; 0: never */
     pthread_mutex_t lock;     /* the engine's; recursive: a callback may use the public functions */
+    uint32_t depth;           /* how often whoever has it has taken it */
     _Atomic uint32_t wanting; /* threads at the lock; any thread */
     _Atomic bool kicked;      /* any thread */
     int kick;                 /* eventfd; -1 when not threaded */
@@ -56,6 +57,8 @@ struct tb_waiting {
 int tb_waiting_open(struct tb_waiting *w, bool threaded);
 void tb_waiting_close(struct tb_waiting *w);
 void tb_waiting_lock(struct tb_waiting *w); /* a thread that polls gives way */
+void tb_waiting_unlock(struct tb_waiting *w);
+void tb_waiting_kick(const struct tb_waiting *w); /* wakes one that sleeps in ppoll, or is about to; any thread */
 void tb_waiting_wake(struct tb_waiting *w, struct tb_waiter *waiter);
 
 #endif

@@ -95,9 +95,8 @@ static bool waiter_describe(const struct tb_waiter *w, struct tb_wait *wait)
     return true;
 }
 
-void tb_engine_waits(struct tb_engine *engine, void (*each)(void *context, const struct tb_wait *wait), void *context)
+static void lane_waits(struct tb_engine *engine, void (*each)(void *context, const struct tb_wait *wait), void *context)
 {
-    tb_engine_lock(engine);
     const struct tb_only_wait *only = engine->waiting.only;
     const struct tb_waiter *w;
     if (only != NULL && !tb_request_done(only->request)) {
@@ -109,6 +108,20 @@ void tb_engine_waits(struct tb_engine *engine, void (*each)(void *context, const
         struct tb_wait wait;
         if (waiter_describe(w, &wait))
             each(context, &wait);
+    }
+}
+
+/* Whoever is in another lane just now does not wait. */
+void tb_engine_waits(struct tb_engine *engine, void (*each)(void *context, const struct tb_wait *wait), void *context)
+{
+    tb_engine_lock(engine);
+    for (uint32_t i = 0; i < tb_engine_lanes(engine); i++) {
+        struct tb_engine *lane = tb_engine_lane(engine, i);
+        if (lane != engine && !tb_lanes_work.enter(lane))
+            continue;
+        lane_waits(lane, each, context);
+        if (lane != engine)
+            tb_engine_unlock_only(lane);
     }
     tb_engine_unlock(engine);
 }

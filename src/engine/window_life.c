@@ -192,6 +192,7 @@ static void window_unwatch(const struct tb_window *w)
 
 int tb_window_open(struct tb_engine *engine, const struct tb_window_config *config, struct tb_window **window)
 {
+    engine = config->channel->engine; /* the lane of its communicator */
     uint32_t size = config->channel->size;
     struct tb_window *w = calloc(1, sizeof *w + size * sizeof w->ranks[0]);
     if (w == NULL)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +274,17 @@ static int take_lost(struct tb_packet *packet, const struct tb_job_events *event
     return TB_OK;
 }
 
+/* A process has one job. */
+static pthread_mutex_t routes_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct tb_host_route tb_job_route(const struct tb_job *job, uint32_t host)
+{
+    pthread_mutex_lock(&routes_lock);
+    struct tb_host_route route = *tb_host_routes_to(&job->routes, &job->book, host);
+    pthread_mutex_unlock(&routes_lock);
+    return route;
+}
+
 static int take_routes(struct tb_job *job, const struct tb_packet *packet, const struct tb_job_events *events)
 {
     struct tb_host_routes routes;
@@ -285,8 +297,11 @@ static int take_routes(struct tb_job *job, const struct tb_packet *packet, const
         tb_host_routes_close(&routes);
         return TB_OK;
     }
-    tb_host_routes_close(&job->routes);
+    struct tb_host_routes old = job->routes;
+    pthread_mutex_lock(&routes_lock);
     job->routes = routes;
+    pthread_mutex_unlock(&routes_lock);
+    tb_host_routes_close(&old);
     if (events->routes != NULL)
         events->routes(events->context);
     return TB_OK;

@@ -247,6 +247,7 @@ int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *q
 /* The context of a communicator that this process makes up, by the number of it; no process of a job that this one can
  * meet makes up the same. */
 uint64_t tb_job_context(const struct tb_job *job, uint32_t counter);
+struct tb_host_route tb_job_route(const struct tb_job *job, uint32_t host); /* how something gets there; any thread */
 /* Whether this process was started with that one, so that they share memory if they are on one host. */
 static inline bool tb_job_in_world(const struct tb_job *job, uint32_t index)
 {

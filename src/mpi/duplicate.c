@@ -105,7 +105,9 @@ static void idup_finish(struct idup *d)
     d->context = d->decides ? d->context : d->heard;
     if (error == TB_OK && d->context == 0)
         error = tb_error(TB_ERR_LIMIT, "the rank that decides has made too many communicators");
-    if (error == TB_OK)
+    if (error == TB_OK && tb_self.laned)
+        p->duplicate.context = d->context; /* this thread is in another part of the engine, maybe */
+    else if (error == TB_OK)
         tb_comm_enter(p->duplicate.comm, d->context);
     free(d);
     if (error < 0) {
@@ -230,6 +232,7 @@ static int begin(const char *call, struct tb_comm *parent, struct tb_comm *made,
     if (p != NULL) {
         p->duplicate.comm = made;
         p->duplicate.code = MPI_SUCCESS;
+        p->duplicate.context = 0;
     }
     int error = p == NULL || d == NULL ? tb_error(TB_ERR_MEMORY, "out of memory for a duplicate") : TB_OK;
     if (error == TB_OK) {

@@ -177,11 +177,11 @@ static bool is_stranger(void *context, uint32_t index)
 
 /* ---- routes to other hosts--------------------------------------------------------------------------------------- */
 
-static const struct tb_host_route *route_to(const struct tb_job *job, struct tb_proc proc, uint32_t *host, bool *own)
+static struct tb_host_route route_to(const struct tb_job *job, struct tb_proc proc, uint32_t *host, bool *own)
 {
     *host = tb_address_book_host_of(&job->book, proc.index);
     *own = *host == tb_address_book_host_of(&job->book, job->self.index);
-    return tb_host_routes_to(&job->routes, &job->book, *host);
+    return tb_job_route(job, *host);
 }
 
 static int no_route(const struct tb_job *job, struct tb_proc proc, uint32_t host)
@@ -197,14 +197,14 @@ static int reach(void *context, struct tb_proc proc, struct tb_reach *reach)
     const struct tb_job *job = context;
     uint32_t host;
     bool own;
-    const struct tb_host_route *route = route_to(job, proc, &host, &own);
-    if (!own && route->means == TB_HOST_ROUTE_NONE)
+    const struct tb_host_route route = route_to(job, proc, &host, &own);
+    if (!own && route.means == TB_HOST_ROUTE_NONE)
         return no_route(job, proc, host);
     if (tb_worlds_is_foreign(&job->book, proc.index)) {
         *reach = (struct tb_reach){.relayed = true}; /* agents alone pass the border */
         return TB_OK;
     }
-    bool open = own || (route->open && route->means != TB_HOST_ROUTE_RELAYED && !tb_param.forbid_direct &&
+    bool open = own || (route.open && route.means != TB_HOST_ROUTE_RELAYED && !tb_param.forbid_direct &&
                         !tb_param_encrypts_all());
     *reach = (struct tb_reach){.near = own, .direct = open, .relayed = true};
     return TB_OK;
@@ -229,8 +229,8 @@ static int way(void *context, struct tb_proc proc)
     const struct tb_job *job = context;
     uint32_t host;
     bool own;
-    const struct tb_host_route *route = route_to(job, proc, &host, &own);
-    return own || route->means != TB_HOST_ROUTE_NONE ? TB_OK : no_route(job, proc, host);
+    const struct tb_host_route route = route_to(job, proc, &host, &own);
+    return own || route.means != TB_HOST_ROUTE_NONE ? TB_OK : no_route(job, proc, host);
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
@@ -259,6 +259,7 @@ static int open_engine(void)
         .knows = knows,
         .is_stranger = is_stranger,
         .threaded = !tb_self.single,
+        .lanes = tb_self.laned ? (uint32_t)tb_param.lanes : 1,
         .is_local = is_local,
         .reach = reach,
         .distance = distance,
@@ -337,6 +338,7 @@ static int join(bool threaded)
     if (error == TB_OK)
         error = tb_start_hints_check();
     tb_self.single = !threaded && !tb_param.progress_thread;
+    tb_self.laned = threaded && tb_param.lanes > 1;
     if (error == TB_OK)
         error = tb_job_join(&tb_self.job);
     if (error < 0)

@@ -55,6 +55,23 @@ void tb_pending_wait(struct tb_pending *p, const char *call, const struct tb_req
     }
 }
 
+struct tb_engine *tb_pending_engine(const struct tb_pending *p)
+{
+    const struct tb_request *r = &p->core;
+    switch ((enum tb_pending_kind)p->kind) {
+    case TB_PENDING_SEND:
+    case TB_PENDING_RECEIVE:
+    case TB_PENDING_COLLECTIVE:
+    case TB_PENDING_ACCESS:
+        return r->engine;
+    case TB_PENDING_EXCHANGE:
+        r = p->exchange.nobody && p->exchange.send != NULL ? &p->exchange.send->core : r;
+        return r->engine;
+    default:
+        return NULL;
+    }
+}
+
 const struct tb_request *tb_pending_awaited(const struct tb_pending *p)
 {
     switch ((enum tb_pending_kind)p->kind) {
@@ -142,6 +159,14 @@ static int collect_generalized(struct tb_pending *p, MPI_Status *status)
     return code;
 }
 
+/* Whoever has ended it may have been in a part of the engine from which another one cannot be entered. */
+static void enter_duplicate(struct tb_pending *p)
+{
+    if (p->duplicate.context != 0)
+        tb_comm_enter(p->duplicate.comm, p->duplicate.context);
+    p->duplicate.context = 0;
+}
+
 int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *call)
 {
     switch ((enum tb_pending_kind)p->kind) {
@@ -181,6 +206,7 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
     case TB_PENDING_DUPLICATE:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
+        enter_duplicate(p);
         return p->duplicate.code;
     default:
         if (status != MPI_STATUS_IGNORE)
@@ -208,8 +234,11 @@ static void pending_give(struct tb_pending *p)
         tb_collective_request_free(p->collective_request, comm);
     if (p->kind == TB_PENDING_OTHER)
         p->other.calls->free(p);
-    if (p->kind == TB_PENDING_DUPLICATE && p->duplicate.code != MPI_SUCCESS)
-        tb_comm_undo(p->duplicate.comm);
+    if (p->kind == TB_PENDING_DUPLICATE) {
+        enter_duplicate(p);
+        if (p->duplicate.code != MPI_SUCCESS)
+            tb_comm_undo(p->duplicate.comm);
+    }
     const struct tb_type *type = p->type;
     tb_handle_give(TB_OBJECT_REQUEST, p);
     tb_type_let_go(type);

@@ -88,6 +88,7 @@ struct tb_pending {
         struct {
             struct tb_comm *comm; /* what MPI_Comm_idup makes: has its channel when this is done */
             int code;             /* of an error: the program has no communicator then, and its handle is not valid */
+            uint64_t context;     /* that it is still to get; 0: it has it, or none */
         } duplicate;
     };
     struct tb_list orphans; /* freed by the program while active */
@@ -154,6 +155,8 @@ bool tb_request_set_any(void *context);
 bool tb_request_set_all(void *context);
 /* How many of them are not done, and the first of these; NULL: none. The handles have been checked. */
 int tb_request_set_left(const struct tb_request_set *set, const struct tb_pending **first);
+/* The part of the engine in which one that is not done ends; NULL: any, or several. */
+struct tb_engine *tb_pending_engine(const struct tb_pending *p);
 /* The engine's request that is not done yet; NULL: there is none, or it has none. */
 const struct tb_request *tb_pending_awaited(const struct tb_pending *p);
 /* Of a finished request: fills the status (may be NULL; MPI_ERROR is left alone) and returns its error code, which is

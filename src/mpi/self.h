@@ -49,6 +49,7 @@ struct tb_self {
     enum tb_state state;
     enum tb_world_model model;
     bool single;      /* only one thread calls at a time: no locks are needed */
+    bool laned;       /* requests may belong to several lanes of the engine (engine/laned.h) */
     int thread_level; /* MPI_THREAD_, of the world model */
     pthread_t main_thread;
     uint32_t present; /* presence.c: how many there are of MPI_Init and sessions */

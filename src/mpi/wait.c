@@ -72,7 +72,8 @@ int tb_mpi_Test(MPI_Request *request, int *flag, MPI_Status *status)
         return MPI_SUCCESS;
     }
     if (!tb_pending_done(p)) {
-        tb_engine_progress(tb_self.engine);
+        struct tb_engine *engine = tb_self.laned ? tb_pending_engine(p) : NULL;
+        tb_engine_progress(engine != NULL ? engine : tb_self.engine);
         if (!tb_pending_done(p)) {
             *flag = 0;
             return MPI_SUCCESS;
@@ -174,12 +175,37 @@ int tb_request_set_left(const struct tb_request_set *set, const struct tb_pendin
     return left;
 }
 
+/* Where all that are left end; NULL: in several parts of the engine, or that is not known. */
+static struct tb_engine *set_engine(const struct tb_request_set *set)
+{
+    struct tb_engine *found = NULL;
+    if (!tb_self.laned)
+        return tb_self.engine;
+    for (int i = 0; i < set->count; i++) {
+        const struct tb_pending *p = set_member(set, i);
+        if (p == NULL || tb_pending_done(p))
+            continue;
+        struct tb_engine *engine = tb_pending_engine(p);
+        if (engine == NULL || (found != NULL && found != engine))
+            return NULL;
+        found = engine;
+    }
+    return found;
+}
+
+static void wait_any(struct tb_request_set *set, const char *call)
+{
+    struct tb_engine *engine = set_engine(set);
+    tb_engine_wait_in(engine != NULL ? engine : tb_self.engine, tb_request_set_any, set, call);
+}
+
 /* Looks, makes progress once if need be, looks again. */
 static bool look(bool (*ready)(void *), struct tb_request_set *set)
 {
     if (ready(set))
         return true;
-    tb_engine_progress(tb_self.engine);
+    struct tb_engine *engine = set_engine(set);
+    tb_engine_progress(engine != NULL ? engine : tb_self.engine);
     return ready(set);
 }
 
@@ -198,7 +224,7 @@ int tb_mpi_Waitany(int count, MPI_Request array_of_requests[], int *indx, MPI_St
     }
     struct tb_request_set set = {.count = count, .requests = array_of_requests, .found = -1};
     if (!tb_request_set_any(&set))
-        tb_engine_wait_in(tb_self.engine, tb_request_set_any, &set, call);
+        wait_any(&set, call);
     *indx = set.found;
     return finish(set_member(&set, set.found), &array_of_requests[set.found], status, call);
 }
@@ -294,12 +320,13 @@ static int finish_all(int count, MPI_Request requests[], MPI_Status statuses[], 
 }
 
 /* Among several threads for all at once, so that whoever polls for the others wakes this one once and not for each
- * request; the only thread, which polls itself, for one after the other. */
+ * request; the only thread, which polls itself, for one after the other, as those do that end in several parts of the
+ * engine. */
 static void wait_all(struct tb_request_set *set, const char *call)
 {
-    if (!tb_self.single) {
-        if (!tb_request_set_all(set))
-            tb_engine_wait_in(tb_self.engine, tb_request_set_all, set, call);
+    struct tb_engine *engine = tb_self.single || tb_request_set_all(set) ? NULL : set_engine(set);
+    if (engine != NULL) {
+        tb_engine_wait_in(engine, tb_request_set_all, set, call);
         return;
     }
     for (int i = 0; i < set->count; i++) {
@@ -374,7 +401,7 @@ int tb_mpi_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount,
     }
     struct tb_request_set set = {.count = incount, .requests = array_of_requests, .found = -1};
     if (!tb_request_set_any(&set))
-        tb_engine_wait_in(tb_self.engine, tb_request_set_any, &set, call);
+        wait_any(&set, call);
     return finish_some(&set, array_of_requests, outcount, array_of_indices, array_of_statuses, call);
 }
 

@@ -1,0 +1,345 @@
+#include "engine/laned.h"
+
+#include "engine/engine_state.h"
+
+#include <stdlib.h>
+
+#define HELP_ROUNDS   256  /* of progress, after which lanes get some in which nobody waits, whatever has come */
+#define CONNECT_HURRY 4096 /* looks at the agent's stream after a connection was asked for */
+
+/* ---- opening and closing ----------------------------------------------------------------------------------------- */
+
+static int lanes_connect(void *context, struct tb_proc to, enum tb_stream stream)
+{
+    struct tb_lanes *lanes = context;
+    struct tb_engine *first = lanes->lanes[0].engine;
+    atomic_store_explicit(&lanes->connecting, CONNECT_HURRY, memory_order_relaxed);
+    tb_listening_outdate(&first->standby.listening);
+    if (first->connect == NULL)
+        return tb_error(TB_ERR_PEER, "process %u cannot be reached: this process has no agent to connect it", to.index);
+    return first->connect(first->connect_context, to, stream);
+}
+
+static void lanes_arrivals(void *context)
+{
+    struct tb_lanes *lanes = context;
+    tb_control_poll(lanes->lanes[0].engine);
+}
+
+static int lanes_open(struct tb_engine *first, uint32_t count)
+{
+    struct tb_lanes *lanes = calloc(1, sizeof *lanes);
+    if (lanes == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the lanes of the engine");
+    TB_ASSERT(count <= TB_LANES_LIMIT);
+    pthread_mutex_init(&lanes->lock, NULL);
+    tb_list_init(&lanes->ends);
+    lanes->watcher = -1;
+    lanes->count = count;
+    lanes->casts = first->config.multicast != NULL;
+    lanes->lanes[0].engine = first;
+    first->lanes = lanes;
+    tb_slots_share(&first->slots, 0);
+    return TB_OK;
+}
+
+static void lanes_configure(struct tb_lanes *lanes, const struct tb_transport_config *config, uint64_t grant)
+{
+    lanes->grant = grant;
+    lanes->config = *config;
+    lanes->config.connect = lanes_connect;
+    lanes->config.connect_context = lanes;
+    lanes->config.arrivals = lanes_arrivals;
+    lanes->config.upcalls = *tb_lane_ways.upcalls;
+    lanes->config.upcalls.context = lanes;
+}
+
+static int lanes_fill(struct tb_lanes *lanes)
+{
+    struct tb_engine_config config = lanes->lanes[0].engine->config;
+    config.multicast = NULL;
+    config.control = -1;
+    config.control_ready = NULL;
+    int error = TB_OK;
+    for (uint32_t i = 1; i < lanes->count && error == TB_OK; i++)
+        error = tb_engine_open_lane(&config, lanes, i, &lanes->lanes[i].engine);
+    return error;
+}
+
+static void lanes_empty(struct tb_lanes *lanes)
+{
+    for (uint32_t i = 1; i < lanes->count; i++)
+        if (lanes->lanes[i].engine != NULL)
+            tb_engine_close(lanes->lanes[i].engine);
+}
+
+static void lanes_close(struct tb_lanes *lanes)
+{
+    tb_lane_ways.forget(lanes);
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        tb_tray_close(&lanes->lanes[i].tray);
+        tb_tray_close(&lanes->lanes[i].taken);
+    }
+    pthread_mutex_destroy(&lanes->lock);
+    free(lanes);
+}
+
+/* ---- in other lanes ---------------------------------------------------------------------------------------------- */
+
+static bool lane_enter(struct tb_engine *e)
+{
+    if (pthread_mutex_trylock(&e->waiting.lock) != 0)
+        return false;
+    e->waiting.depth++;
+    return true;
+}
+
+static int lane_round(struct tb_engine *e, bool aside)
+{
+    if (e->inside)
+        return 0;
+    if (!aside) {
+        if (!tb_list_empty(&e->runs.put_off) && !e->aside)
+            tb_runs_resume(&e->runs);
+        return tb_engine_round(e);
+    }
+    if (e->waiting.poller != NULL)
+        return 0;
+    e->aside = true;
+    int n = tb_standby_round(e, false);
+    e->aside = false;
+    return n;
+}
+
+/* Until nothing more has come meanwhile: whoever could not come in counts on this one. */
+static int lane_visit(struct tb_lane *lane, bool aside)
+{
+    struct tb_engine *e = lane->engine;
+    bool again = true;
+    int n = 0;
+    while (again && lane_enter(e)) {
+        again = e->waiting.depth == 1;
+        n += lane_round(e, aside);
+        tb_engine_unlock_only(e);
+        __sync_synchronize();
+        again = again && tb_lane_is_filled(lane) && !atomic_load(&lane->polled);
+    }
+    return n;
+}
+
+/* What its poller waits for, asleep, may have come without a frame: that one looks itself, as it may take long. */
+static void lane_rouse(struct tb_lane *lane)
+{
+    struct tb_engine *e = lane->engine;
+    bool drives = false;
+    if (!atomic_load(&lane->asleep) || !lane_enter(e))
+        return;
+    for (uint32_t i = 0; i < e->driving.count; i++)
+        drives = drives || !tb_list_empty(&e->driving.active[i]);
+    tb_engine_unlock_only(e);
+    if (drives && atomic_exchange(&lane->asleep, false))
+        tb_waiting_kick(&e->waiting);
+}
+
+static void lane_left(struct tb_engine *e)
+{
+    struct tb_lane *lane = &e->lanes->lanes[e->lane];
+    __sync_synchronize();
+    if (TB_UNLIKELY(tb_lane_is_filled(lane)) && !atomic_load(&lane->polled))
+        lane_visit(lane, false);
+}
+
+static int lanes_help(struct tb_engine *e, uint32_t rounds, bool aside)
+{
+    struct tb_lanes *lanes = e->lanes;
+    struct tb_lane *own = &lanes->lanes[e->lane];
+    bool watched = own->watched, all;
+    int n = 0;
+    own->watched = false;
+    own->rounds += rounds;
+    all = watched || own->rounds >= HELP_ROUNDS;
+    own->rounds = all ? 0 : own->rounds;
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        struct tb_lane *lane = &lanes->lanes[i];
+        if (lane == own || (!tb_lane_is_filled(lane) && !all))
+            continue;
+        if (!atomic_load(&lane->polled))
+            n += lane_visit(lane, aside);
+        else if (watched)
+            lane_rouse(lane);
+    }
+    return n;
+}
+
+static int lanes_control(struct tb_engine *e)
+{
+    struct tb_engine *first = e->lanes->lanes[0].engine;
+    if (e == first)
+        return tb_control_poll(e);
+    if (!lane_enter(first))
+        return 0;
+    int n = 0;
+    if (!first->inside) {
+        first->inside = true;
+        n = tb_control_poll(first);
+        first->inside = false;
+    }
+    tb_engine_unlock(first);
+    return n;
+}
+
+static bool lanes_tell(struct tb_engine *e, bool waits)
+{
+    struct tb_engine *first = e->lanes->lanes[0].engine;
+    if (!lane_enter(first))
+        return false;
+    first->config.waiting(first->config.context, waits);
+    tb_engine_unlock(first);
+    return true;
+}
+
+static void lanes_stir(struct tb_lanes *lanes)
+{
+    struct tb_lane *first = &lanes->lanes[0];
+    atomic_store(&first->engine->waiting.kicked, true);
+    if (atomic_load(&first->asleep) && atomic_exchange(&first->asleep, false))
+        tb_waiting_kick(&first->engine->waiting);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+static void lanes_settle(struct tb_engine *e)
+{
+    struct tb_engine *first = e->lanes->lanes[0].engine;
+    struct tb_listening *l = &first->standby.listening;
+    if (!tb_listening_is_wished(l) || atomic_load(&e->lanes->polled) > 0)
+        return;
+    if (e == first) {
+        tb_listening_settle(l);
+        return;
+    }
+    if (!tb_listening_is_stale(l) && tb_transport_set_deadline(&e->transports) >= atomic_load(&l->until))
+        return;
+    if (lane_enter(first))
+        tb_engine_unlock(first); /* which listens anew */
+    else
+        tb_listening_ring(l);
+}
+
+static void lane_poll_begin(struct tb_engine *e)
+{
+    atomic_store(&e->lanes->lanes[e->lane].polled, true);
+    atomic_fetch_add(&e->lanes->polled, 1);
+}
+
+/* Those who have relied on this thread need another one. */
+static void lane_poll_end(struct tb_engine *e)
+{
+    struct tb_lanes *lanes = e->lanes;
+    atomic_store(&lanes->lanes[e->lane].polled, false);
+    if (atomic_fetch_sub(&lanes->polled, 1) == 1) {
+        lanes_settle(e);
+        return;
+    }
+    pthread_mutex_lock(&lanes->lock);
+    bool woken = lanes->watcher >= 0;
+    for (uint32_t i = 0; i < lanes->count && !woken; i++) {
+        struct tb_lane *lane = &lanes->lanes[i];
+        woken = i != e->lane && atomic_load(&lane->asleep) && atomic_exchange(&lane->asleep, false);
+        if (woken)
+            tb_waiting_kick(&lane->engine->waiting);
+    }
+    pthread_mutex_unlock(&lanes->lock);
+}
+
+/* With the transports locked. */
+static void hubs_disarm(struct tb_lanes *lanes)
+{
+    for (uint32_t i = 0; i < atomic_load(&lanes->hub_count); i++)
+        lanes->hubs[i].real->table->disarm(lanes->hubs[i].real);
+    lanes->watcher = -1;
+}
+
+static bool hubs_arm(struct tb_lanes *lanes, int watcher)
+{
+    lanes->watcher = watcher;
+    for (uint32_t i = 0; i < atomic_load(&lanes->hub_count); i++)
+        if (!lanes->hubs[i].real->table->arm(lanes->hubs[i].real)) {
+            hubs_disarm(lanes);
+            return false;
+        }
+    return true;
+}
+
+/* Of one in which nobody waits. */
+static bool lane_is_idle(struct tb_engine *e)
+{
+    if (!lane_enter(e))
+        return true;
+    bool idle = e->inside || tb_sleeping.drivers_idle(e);
+    tb_engine_unlock(e);
+    return idle;
+}
+
+static void lane_disarm(struct tb_engine *e);
+
+static bool lane_arm(struct tb_engine *e, bool *watches)
+{
+    struct tb_lanes *lanes = e->lanes;
+    struct tb_lane *lane = &lanes->lanes[e->lane];
+    bool quiet = true;
+    atomic_store(&lane->asleep, true);
+    pthread_mutex_lock(&lanes->lock);
+    *watches = lanes->watcher < 0;
+    if (tb_lane_is_filled(lane))
+        quiet = *watches = false;
+    else if (*watches)
+        quiet = *watches = hubs_arm(lanes, (int)e->lane);
+    pthread_mutex_unlock(&lanes->lock);
+    /* What others wait for in the memory of this host comes without a frame, and rings for whoever watches. */
+    for (uint32_t i = 0; i < lanes->count && *watches && quiet; i++) {
+        struct tb_lane *other = &lanes->lanes[i];
+        if (other == lane)
+            continue;
+        if (atomic_load(&other->polled))
+            lane_rouse(other);
+        else
+            quiet = lane_is_idle(other->engine);
+    }
+    if (!quiet)
+        lane_disarm(e);
+    return quiet;
+}
+
+static void lane_disarm(struct tb_engine *e)
+{
+    struct tb_lanes *lanes = e->lanes;
+    struct tb_lane *lane = &lanes->lanes[e->lane];
+    atomic_store(&lane->asleep, false);
+    pthread_mutex_lock(&lanes->lock);
+    if (lanes->watcher == (int)e->lane) {
+        hubs_disarm(lanes);
+        lane->watched = true;
+    }
+    pthread_mutex_unlock(&lanes->lock);
+    tb_listening_outdate(&lanes->lanes[0].engine->standby.listening);
+}
+
+const struct tb_lanes_work tb_lanes_work = {
+    .open = lanes_open,
+    .configure = lanes_configure,
+    .fill = lanes_fill,
+    .empty = lanes_empty,
+    .close = lanes_close,
+    .enter = lane_enter,
+    .left = lane_left,
+    .help = lanes_help,
+    .control = lanes_control,
+    .tell = lanes_tell,
+    .settle = lanes_settle,
+    .stir = lanes_stir,
+    .poll_begin = lane_poll_begin,
+    .poll_end = lane_poll_end,
+    .arm = lane_arm,
+    .disarm = lane_disarm,
+};
