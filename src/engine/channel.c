@@ -173,7 +173,8 @@ bool tb_channel_exists(struct tb_engine *engine, uint64_t context)
     struct tb_engine *e = tb_engine_of(engine, context);
     tb_engine_lock(e);
     const struct tb_context *found = tb_contexts_find(&e->contexts, context);
-    bool exists = found != NULL && found->channel != NULL;
+    bool exists =
+        (found != NULL && found->channel != NULL) || tb_freed_contexts_contains(&e->freed_contexts, context);
     tb_engine_unlock(e);
     return exists;
 }

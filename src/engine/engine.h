@@ -200,7 +200,7 @@ void tb_channel_close(struct tb_channel *channel);
 /* It cannot be opened here, since something else is lacking. The others of whom it should consist are told: the first
  * collective on it fails. tb_channel_open does the same when it fails. */
 void tb_channel_abandon(struct tb_engine *engine, const struct tb_channel_config *config);
-bool tb_channel_exists(struct tb_engine *engine, uint64_t context); /* there is one, in this plane of it */
+bool tb_channel_exists(struct tb_engine *engine, uint64_t context); /* there is or was one, in this plane of it */
 /* Whether its ranks share memory, on each host that has several of them, so that composite steps can be run: the same
  * on all of them. Where all are on one host it is so if the process that made up the context has claimed a piece of
  * memory for it before it told anybody, and there was one left. `first`: for a context that everyone on the host knows

@@ -32,6 +32,12 @@ bool tb_worlds_find(const struct tb_address_book *book, struct tb_proc home, uin
     return false;
 }
 
+bool tb_worlds_makes(const struct tb_address_book *book, uint32_t index, uint64_t context)
+{
+    struct tb_proc home = tb_worlds_home(book, index);
+    return tb_context_is_of(context, home.job) && tb_context_leader(context, home.job) == home.index;
+}
+
 uint64_t tb_job_context(const struct tb_job *job, uint32_t counter)
 {
     return tb_context_make(tb_context_tag(job->self.job) + job->self.index, counter, TB_PLANE_POINT);

@@ -125,6 +125,8 @@ uint32_t tb_worlds_of(const struct tb_address_book *book, uint32_t index, uint32
 /* Which process it is, for those who have other indices for it: number of its job, and its index there. */
 struct tb_proc tb_worlds_home(const struct tb_address_book *book, uint32_t index);
 bool tb_worlds_is_foreign(const struct tb_address_book *book, uint32_t index); /* of another job */
+/* Whether that process can have made up this context, for a communicator with processes of several jobs. */
+bool tb_worlds_makes(const struct tb_address_book *book, uint32_t index, uint64_t context);
 /* The index of such a process here; false: this job does not know it. */
 bool tb_worlds_find(const struct tb_address_book *book, struct tb_proc home, uint32_t *index);
 /* Adds ranges, the first of which begins behind all that are known. Checks everything; nothing is added then. */

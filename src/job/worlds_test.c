@@ -164,6 +164,14 @@ static void processes_of_other_jobs_are_known_by_both_names(void **state)
     assert_false(tb_worlds_find(&book, (struct tb_proc){7, 4}, &index)); /* that index is another job's */
     assert_int_equal(tb_worlds_add(&book, &again, 1), TB_OK);            /* it was met again: the newest ones */
     assert_true(tb_worlds_find(&book, (struct tb_proc){99, 6}, &index) && index == 8);
+    uint64_t theirs = tb_context_make(tb_context_tag(99) + 6, 5, TB_PLANE_POINT);
+    assert_true(tb_worlds_makes(&book, 5, theirs) && tb_worlds_makes(&book, 8, theirs)); /* it is the same process */
+    assert_false(tb_worlds_makes(&book, 4, theirs));                                     /* of that job another one */
+    assert_false(tb_worlds_makes(&book, 2, theirs));
+    assert_false(tb_worlds_makes(&book, 5, tb_context_plane(theirs, TB_PLANE_COLLECTIVE)));
+    assert_false(tb_worlds_makes(&book, 2, tb_context_make(2, 5, TB_PLANE_POINT))); /* as if of one job alone */
+    assert_true(tb_worlds_makes(&book, 2, tb_context_make(tb_context_tag(7) + 2, 5, TB_PLANE_POINT)));
+    assert_false(tb_worlds_makes(&book, 5, tb_context_make(tb_context_tag(7) + 2, 5, TB_PLANE_POINT)));
     const struct tb_rank_range ours = {.first_rank = 9, .count = 1, .host = 0, .job = 7};
     const struct tb_rank_range beyond = {.first_rank = 9, .count = 1, .host = 0, .job = 99, .home = TB_JOB_RANKS_LIMIT};
     assert_int_equal(tb_worlds_add(&book, &ours, 1), TB_ERR_PROTOCOL);

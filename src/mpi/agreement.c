@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "mpi/datatype.h"
+#include "mpi/foreign.h"
 #include "mpi/op.h"
 #include "mpi/plan.h"
 
@@ -447,6 +448,8 @@ static int meet(int error, bool wanted, struct tb_comm *bridge, uint32_t remote,
     if (error == TB_OK && in.error != TB_OK)
         error = tb_error(in.error == TB_ERR_LIMIT ? TB_ERR_LIMIT : TB_ERR_GIVEN_UP,
                          "the other group cannot take part (%s)", tb_error_name((int)in.error));
+    if (error == TB_OK && wanted && !decides && !tb_foreign_makes(tb_comm_proc(bridge, remote), in.context))
+        error = tb_error(TB_ERR_PROTOCOL, "the other group names a context that its leader cannot have made up");
     if (error == TB_OK && theirs != NULL) {
         theirs->bytes = in.bytes;
         error = swap_news(control, remote, match, mine, theirs);
@@ -561,6 +564,8 @@ int tb_comm_agree_new(struct tb_comm *parent, int error, struct tb_comm **made)
         if (error < 0)
             tb_context_put_back(taken);
     }
+    if (error == TB_OK)
+        error = tb_foreign_check_first(*made, context, parent);
     if (error == TB_OK)
         tb_comm_enter(*made, context);
     return tb_comm_settle_parts(parent, error, made);

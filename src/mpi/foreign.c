@@ -191,6 +191,33 @@ int64_t tb_foreign_color(const struct tb_comm *comm, int64_t color)
     return (int64_t)(hash >> 2);
 }
 
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
+
+bool tb_foreign_makes(uint32_t process, uint64_t context)
+{
+    return tb_worlds_makes(&tb_self.job.book, process, context);
+}
+
+int tb_foreign_check_context(const struct tb_comm *made, uint64_t context, const uint32_t *makers, uint32_t count)
+{
+    bool foreign =
+        tb_foreign_among(made->procs, made->peers) || (made->inter && tb_foreign_among(made->local->procs, made->size));
+    bool good = !foreign;
+    for (uint32_t i = 0; i < count && !good; i++)
+        good = tb_foreign_makes(makers[i], context);
+    if (good && (!foreign || !tb_channel_exists(tb_self.engine, context)))
+        return TB_OK;
+    return tb_error(TB_ERR_PROTOCOL, "another job names a context for the new communicator that %s",
+                    good ? "is in use" : "it cannot have made up");
+}
+
+int tb_foreign_check_first(const struct tb_comm *made, uint64_t context, const struct tb_comm *parent)
+{
+    const uint32_t *remote = parent->procs, *own = parent->inter ? parent->local->procs : parent->procs;
+    const uint32_t firsts[] = {own != NULL ? own[0] : 0, remote != NULL ? remote[0] : 0};
+    return tb_foreign_check_context(made, context, firsts, parent->inter ? 2 : 1);
+}
+
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 int tb_foreign_names_put(const uint32_t *procs, uint32_t count, struct tb_news *names)

@@ -37,6 +37,13 @@ int tb_foreign_shape(const struct tb_comm *comm, const struct tb_group_shape **s
 /* Colours of places mean something in one job alone: a colour for ranks of several. */
 int64_t tb_foreign_color(const struct tb_comm *comm, int64_t color);
 
+/* A context that was agreed on for a new communicator. One with strangers in it may have been made up by one of them:
+ * that must be the one, of these, for which it was to do that, and it must be in use nowhere. */
+bool tb_foreign_makes(uint32_t process, uint64_t context); /* it can have made it up */
+int tb_foreign_check_context(const struct tb_comm *made, uint64_t context, const uint32_t *makers, uint32_t count);
+/* The same, by the first rank of one of two groups, or of the only one. */
+int tb_foreign_check_first(const struct tb_comm *made, uint64_t context, const struct tb_comm *parent);
+
 /* Names of processes, for another group; and in their place what they are here. The latter is an error if there is one
  * that this job has not met. */
 int tb_foreign_names_put(const uint32_t *procs, uint32_t count, struct tb_news *names);

@@ -52,6 +52,14 @@ static int inter_new(struct tb_comm *local, struct tb_comm_shape *shape, struct 
     return tb_error(TB_ERR_ARGUMENT, "a process is in both groups");
 }
 
+/* Only leaders know that of the other group. */
+static int check_context(const struct tb_comm *made, uint64_t context, const struct tb_comm *local, uint32_t leader)
+{
+    uint32_t own = tb_comm_proc(local, leader);
+    return tb_foreign_makes(own, context) ? tb_foreign_check_context(made, context, &own, 1)
+                                          : tb_foreign_check_context(made, context, made->procs, made->peers);
+}
+
 static int connect_groups(const char *call, struct tb_comm *local, uint32_t leader, struct tb_comm *peer,
                           uint32_t remote, uint64_t match, struct tb_comm **made)
 {
@@ -72,6 +80,8 @@ static int connect_groups(const char *call, struct tb_comm *local, uint32_t lead
     else if (copied)
         free(shape.procs);
     free(mine.data);
+    if (error == TB_OK)
+        error = check_context(*made, context, local, leader);
     error = tb_agree_across(error, local, leader, peer, remote, match, NULL, NULL, NULL);
     if (error == TB_OK)
         tb_comm_enter(*made, context);
@@ -231,6 +241,8 @@ int tb_mpi_Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm *newintracomm)
     if (error == TB_OK)
         error = merged_new(c, mine, theirs.bytes > 0 && *(const uint8_t *)theirs.data != 0, &made);
     free(theirs.data);
+    if (error == TB_OK)
+        error = tb_foreign_check_first(made, context, c);
     error = tb_agree_inter(error, c, NULL, NULL, NULL);
     if (error == TB_OK) {
         tb_comm_enter(made, context);

@@ -162,9 +162,12 @@ static int collect_generalized(struct tb_pending *p, MPI_Status *status)
 /* Whoever has ended it may have been in a part of the engine from which another one cannot be entered. */
 static void enter_duplicate(struct tb_pending *p)
 {
-    if (p->duplicate.context != 0)
-        tb_comm_enter(p->duplicate.comm, p->duplicate.context);
+    int error = p->duplicate.context != 0 ? tb_comm_enter_duplicate(p->duplicate.comm, p->duplicate.context) : TB_OK;
     p->duplicate.context = 0;
+    if (error < 0) {
+        p->duplicate.code = tb_error_code_below(error, "MPI_Comm_idup");
+        tb_comm_invalidate(p->duplicate.comm);
+    }
 }
 
 int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *call)

@@ -5,6 +5,7 @@
 
 #include "mpi/agreement.h"
 #include "mpi/binding_decls.h"
+#include "mpi/foreign.h"
 
 /* What every rank tells the others. Each offers a context id, since it may turn out to be the first rank of a new
  * communicator; most put theirs back. */
@@ -130,6 +131,11 @@ static int part_make(struct tb_comm *comm, struct table *table, const struct par
         tb_comm_narrow(*made, &shape, comm);
     else
         error = tb_comm_new(&shape, comm, made);
+    if (error == TB_OK) {
+        error = tb_foreign_check_first(*made, part->context, *made);
+        if (error < 0)
+            return error;
+    }
     if (comm->inter)
         return error;
     if (error == TB_OK) {

@@ -103,6 +103,10 @@ int tb_subgroup_make(struct tb_comm *parent, int error, const struct tb_members 
         tb_context_put_back(taken);
         return tb_comm_given(error, made);
     }
+    uint32_t first = members->proc(members, 0);
+    error = tb_foreign_check_context(*made, consent.context, &first, 1);
+    if (error < 0)
+        return tb_comm_given(error, made);
     tb_comm_enter(*made, consent.context);
     return tb_comm_given(subgroup_settle(parent, members, match, *made), made);
 }
@@ -165,6 +169,8 @@ static int create_inter(struct tb_comm *c, const struct tb_group *group, uint32_
     bool nobody = error == TB_OK && (group->size == 0 || theirs.bytes < sizeof(uint32_t));
     if (error == TB_OK && !nobody && mine < group->size)
         error = inter_new(c, group, mine, &theirs, made);
+    if (error == TB_OK && *made != NULL)
+        error = tb_foreign_check_first(*made, context, c);
     free(theirs.data);
     error = tb_agree_inter(error, c, NULL, NULL, NULL);
     if (error < 0 || nobody)
