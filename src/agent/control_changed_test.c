@@ -122,7 +122,7 @@ static void put_numbers(struct tb_control_stream *s, enum tb_control kind, uint3
 static void put_book(struct tb_control_stream *s)
 {
     static struct tb_host hosts[HOSTS];
-    struct tb_rank_range ranges[HOSTS] = {{0, LOCAL_RANKS, 0, 0, 0, 0}};
+    struct tb_rank_range ranges[HOSTS] = {{0, LOCAL_RANKS, 0, 0, 0, 0, 0}};
     struct tb_address_book book = {.version = 1,
                                    .job = JOB,
                                    .ranks = RANKS,

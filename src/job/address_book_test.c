@@ -27,7 +27,7 @@ static struct tb_host hosts[3] = {
      .addresses = {{.family = 6, .prefix = 64, .port = 1, .scope = 3, .bytes = {0xfe, 0x80, [15] = 9}},
                    {.family = 4, .prefix = 32, .port = 65535, .bytes = {127, 0, 0, 1}}}}};
 static struct tb_rank_range ranges[4] = {
-    {0, 2, 0, 0, 0, 0}, {2, 1, 1, 0, 0, 0}, {3, 2, 0, 2, 0, 0}, {5, 1, 2, 0, 0, 0}};
+    {0, 2, 0, 0, 0, 0, 0}, {2, 1, 1, 0, 0, 0, 0}, {3, 2, 0, 2, 0, 0, 0}, {5, 1, 2, 0, 0, 0, 0}};
 /* The world, in it delft, in it venus and rack in venus; and, in no site, another venus. */
 static char names[] = "\0delft\0venus\0rack\0venus";
 static struct tb_place_row rows[5] = {{TB_PLACE_NONE, 5, 0, 0, TB_LEVEL_WORLD, 0},
@@ -189,11 +189,17 @@ static void lies_about_counts_cost_nothing(void **state)
 static void inconsistent_books_are_refused(void **state)
 {
     static const struct tb_rank_range bad[][4] = {
-        {{0, 2, 0, 0, 0, 0}, {3, 1, 1, 0, 0, 0}, {3, 2, 0, 2, 0, 0}, {5, 1, 2, 0, 0, 0}}, /* a gap */
-        {{0, 2, 0, 0, 0, 0}, {2, 1, 3, 0, 0, 0}, {3, 2, 0, 2, 0, 0}, {5, 1, 2, 0, 0, 0}}, /* no such host */
-        {{0, 2, 0, 0, 0, 0}, {2, 1, 1, 0, 0, 0}, {3, 2, 0, 1, 0, 0}, {5, 1, 2, 0, 0, 0}}, /* a local index twice */
-        {{0, 2, 0, 0, 0, 0}, {2, 1, 1, 0, 0, 0}, {3, 3, 0, 2, 0, 0}, {6, 1, 2, 0, 0, 0}}, /* more than there are */
-        {{0, 2, 0, 0, 0, 0}, {2, 1, 1, 0, 0, 0}, {3, 2, 0, 2, 0, 0}, {5, 0, 2, 0, 0, 0}}, /* nobody */
+        {{0, 2, 0, 0, 0, 0, 0}, {3, 1, 1, 0, 0, 0, 0}, {3, 2, 0, 2, 0, 0, 0}, {5, 1, 2, 0, 0, 0, 0}}, /* a gap */
+        {{0, 2, 0, 0, 0, 0, 0}, {2, 1, 3, 0, 0, 0, 0}, {3, 2, 0, 2, 0, 0, 0}, {5, 1, 2, 0, 0, 0, 0}}, /* no such host */
+        {{0, 2, 0, 0, 0, 0, 0},
+         {2, 1, 1, 0, 0, 0, 0},
+         {3, 2, 0, 1, 0, 0, 0},
+         {5, 1, 2, 0, 0, 0, 0}}, /* a local index twice */
+        {{0, 2, 0, 0, 0, 0, 0},
+         {2, 1, 1, 0, 0, 0, 0},
+         {3, 3, 0, 2, 0, 0, 0},
+         {6, 1, 2, 0, 0, 0, 0}}, /* more than there are */
+        {{0, 2, 0, 0, 0, 0, 0}, {2, 1, 1, 0, 0, 0, 0}, {3, 2, 0, 2, 0, 0, 0}, {5, 0, 2, 0, 0, 0, 0}}, /* nobody */
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct tb_address_book book = sample, decoded;

@@ -51,7 +51,8 @@ struct tb_rank_range {
     uint32_t host;        /* index in the address book; of processes of another job, that of the border to it */
     uint32_t first_local; /* local index of first_rank on its host */
     uint32_t job;         /* 0: this one; of worlds: the number of the other job whose processes these are, */
-    uint32_t home;        /* and the index of the first one there */
+    uint32_t home;        /* and the index of the first one there, */
+    uint32_t generation;  /* in which both jobs know each other: who is met again, or beside that, has another one */
 };
 
 #define TB_UNIVERSE_INFINITE UINT32_MAX
@@ -127,8 +128,10 @@ struct tb_proc tb_worlds_home(const struct tb_address_book *book, uint32_t index
 bool tb_worlds_is_foreign(const struct tb_address_book *book, uint32_t index); /* of another job */
 /* Whether that process can have made up this context, for a communicator with processes of several jobs. */
 bool tb_worlds_makes(const struct tb_address_book *book, uint32_t index, uint64_t context);
-/* The index of such a process here; false: this job does not know it. */
-bool tb_worlds_find(const struct tb_address_book *book, struct tb_proc home, uint32_t *index);
+uint32_t tb_worlds_generation(const struct tb_address_book *book, uint32_t index); /* of one of this job: 0 */
+/* The index of such a process here, in that generation; in the newest, if that is 0, or one between others, of whom
+ * this job knows nothing. False: this job does not know it. */
+bool tb_worlds_find(const struct tb_address_book *book, struct tb_proc home, uint32_t generation, uint32_t *index);
 /* Adds ranges, the first of which begins behind all that are known. Checks everything; nothing is added then. */
 int tb_worlds_add(struct tb_address_book *book, const struct tb_rank_range *ranges, uint32_t count);
 /* TB_CONTROL_WORLD: the ranges of one world. */

@@ -37,7 +37,7 @@ static int book_make(void **state)
     for (uint32_t i = 0; i < HOSTS; i++)
         hosts[i].place = numbers[hosts[i].place];
     for (uint32_t i = 0; i < RANKS / 2; i++)
-        ranges[i] = (struct tb_rank_range){2 * i, 2, i % HOSTS, i / HOSTS * 2, 0, 0};
+        ranges[i] = (struct tb_rank_range){2 * i, 2, i % HOSTS, i / HOSTS * 2, 0, 0, 0};
     book.hosts = hosts;
     book.ranges = ranges;
     assert_int_equal(tb_param_load(), TB_OK);

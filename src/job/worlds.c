@@ -87,7 +87,8 @@ static void append(struct tb_worlds *w, const struct tb_rank_range *range)
 {
     uint32_t count = atomic_load_explicit(&w->count, memory_order_relaxed);
     struct tb_rank_range *last = count > 0 ? &w->ranges[count - 1] : NULL;
-    bool follows = last != NULL && last->host == range->host && last->job == range->job;
+    bool follows =
+        last != NULL && last->host == range->host && last->job == range->job && last->generation == range->generation;
     if (follows && (range->job == 0 || last->home + last->count == range->home)) {
         __atomic_store_n(&last->count, last->count + range->count, __ATOMIC_RELAXED);
     } else {
@@ -127,6 +128,7 @@ void tb_worlds_put(struct tb_writer *w, const struct tb_rank_range *ranges, uint
         tb_put_u32(w, ranges[i].host);
         tb_put_u32(w, ranges[i].job);
         tb_put_u32(w, ranges[i].home);
+        tb_put_u32(w, ranges[i].generation);
     }
 }
 
@@ -134,7 +136,7 @@ int tb_worlds_get(struct tb_reader *r, struct tb_rank_range **ranges, uint32_t *
 {
     *ranges = NULL;
     *count = tb_get_u32(r);
-    if (r->error != TB_OK || *count == 0 || *count > (r->length - r->at) / 20)
+    if (r->error != TB_OK || *count == 0 || *count > (r->length - r->at) / 24)
         return tb_error(TB_ERR_PROTOCOL, "what was told of new processes makes no sense");
     *ranges = calloc(*count, sizeof **ranges);
     if (*ranges == NULL)
@@ -145,6 +147,7 @@ int tb_worlds_get(struct tb_reader *r, struct tb_rank_range **ranges, uint32_t *
         (*ranges)[i].host = tb_get_u32(r);
         (*ranges)[i].job = tb_get_u32(r);
         (*ranges)[i].home = tb_get_u32(r);
+        (*ranges)[i].generation = tb_get_u32(r);
     }
     return TB_OK;
 }

@@ -149,21 +149,27 @@ static void ranks_see_what_their_agent_adds(void **state)
 static void processes_of_other_jobs_are_known_by_both_names(void **state)
 {
     struct tb_address_book book = begun();
-    const struct tb_rank_range first = {.first_rank = 4, .count = 2, .host = 1, .job = 99, .home = 5};
-    const struct tb_rank_range again = {.first_rank = 6, .count = 3, .host = 1, .job = 99, .home = 4};
+    const struct tb_rank_range first = {.first_rank = 4, .count = 2, .host = 1, .job = 99, .home = 5, .generation = 1};
+    const struct tb_rank_range again = {.first_rank = 6, .count = 3, .host = 1, .job = 99, .home = 4, .generation = 2};
     uint32_t index = 0;
     assert_int_equal(tb_worlds_add(&book, &first, 1), TB_OK);
     assert_true(tb_worlds_is_foreign(&book, 5));
     assert_false(tb_worlds_is_foreign(&book, 3));
     assert_true(tb_worlds_home(&book, 5).job == 99 && tb_worlds_home(&book, 5).index == 6);
     assert_true(tb_worlds_home(&book, 3).job == 7 && tb_worlds_home(&book, 3).index == 3);
-    assert_true(tb_worlds_find(&book, (struct tb_proc){99, 6}, &index) && index == 5);
-    assert_true(tb_worlds_find(&book, (struct tb_proc){7, 2}, &index) && index == 2);
-    assert_false(tb_worlds_find(&book, (struct tb_proc){99, 7}, &index));
-    assert_false(tb_worlds_find(&book, (struct tb_proc){98, 5}, &index));
-    assert_false(tb_worlds_find(&book, (struct tb_proc){7, 4}, &index)); /* that index is another job's */
-    assert_int_equal(tb_worlds_add(&book, &again, 1), TB_OK);            /* it was met again: the newest ones */
-    assert_true(tb_worlds_find(&book, (struct tb_proc){99, 6}, &index) && index == 8);
+    assert_true(tb_worlds_find(&book, (struct tb_proc){99, 6}, 0, &index) && index == 5);
+    assert_true(tb_worlds_find(&book, (struct tb_proc){7, 2}, 0, &index) && index == 2);
+    assert_false(tb_worlds_find(&book, (struct tb_proc){99, 7}, 0, &index));
+    assert_false(tb_worlds_find(&book, (struct tb_proc){98, 5}, 0, &index));
+    assert_false(tb_worlds_find(&book, (struct tb_proc){7, 4}, 0, &index)); /* that index is another job's */
+    assert_int_equal(tb_worlds_add(&book, &again, 1), TB_OK);               /* it was met again: the newest ones */
+    assert_true(tb_worlds_find(&book, (struct tb_proc){99, 6}, 0, &index) && index == 8);
+    assert_true(tb_worlds_find(&book, (struct tb_proc){99, 6}, 1, &index) && index == 5); /* or those that are meant */
+    assert_false(tb_worlds_find(&book, (struct tb_proc){99, 4}, 1, &index));
+    assert_true(tb_worlds_find(&book, (struct tb_proc){99, 6}, 3, &index) && index == 8); /* it is between others */
+    assert_true(tb_worlds_find(&book, (struct tb_proc){7, 2}, 3, &index) && index == 2);
+    assert_true(tb_worlds_generation(&book, 5) == 1 && tb_worlds_generation(&book, 8) == 2 &&
+                tb_worlds_generation(&book, 3) == 0);
     uint64_t theirs = tb_context_make(tb_context_tag(99) + 6, 5, TB_PLANE_POINT);
     assert_true(tb_worlds_makes(&book, 5, theirs) && tb_worlds_makes(&book, 8, theirs)); /* it is the same process */
     assert_false(tb_worlds_makes(&book, 4, theirs));                                     /* of that job another one */

@@ -60,10 +60,21 @@ static int sort(const uint32_t *homes, uint32_t count, uint32_t **sorted)
     return TB_OK;
 }
 
+/* What both sides know it by; nobody finds the generation, which is a secret, by it. */
+static uint32_t mark_of(uint64_t generation)
+{
+    static const struct tb_siphash_key key = {{0}};
+    struct tb_siphash hash;
+    tb_siphash_begin(&hash, &key);
+    tb_siphash_add(&hash, &generation, sizeof generation);
+    uint32_t mark = (uint32_t)tb_siphash_end(&hash);
+    return mark != 0 ? mark : 1;
+}
+
 int tb_foreign_job_place(const struct tb_foreign_job *job, const uint32_t *homes, uint32_t count, uint32_t next,
                          uint32_t host, struct tb_rank_range **ranges, uint32_t *range_count)
 {
-    uint32_t *sorted = NULL, known;
+    uint32_t *sorted = NULL, known, mark = mark_of(job->generation);
     *range_count = 0;
     *ranges = calloc(count, sizeof **ranges);
     int rc = *ranges != NULL ? sort(homes, count, &sorted)
@@ -80,8 +91,12 @@ int tb_foreign_job_place(const struct tb_foreign_job *job, const uint32_t *homes
         else if (last != NULL && last->home + last->count == sorted[i])
             last->count++;
         else
-            (*ranges)[(*range_count)++] = (struct tb_rank_range){
-                .first_rank = next, .count = 1, .host = host, .job = job->number, .home = sorted[i]};
+            (*ranges)[(*range_count)++] = (struct tb_rank_range){.first_rank = next,
+                                                                 .count = 1,
+                                                                 .host = host,
+                                                                 .job = job->number,
+                                                                 .home = sorted[i],
+                                                                 .generation = mark};
         next++;
     }
     free(sorted);

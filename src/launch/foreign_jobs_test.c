@@ -116,6 +116,12 @@ static void generations_beside_each_other(void **state)
     }
     assert_true(a.answers == 2 && b.answers == 2);
     assert_int_equal(a.answer->procs[0], RANKS + 1);
+    uint32_t index; /* by which both sides tell them apart */
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t generation = tb_worlds_generation(&a.book, RANKS + i);
+        assert_true(tb_worlds_find(&b.book, (struct tb_proc){a.book.job, 0}, generation, &index));
+        assert_int_equal(index, RANKS + i);
+    }
     leave(&a, 0, b.book.job, a.answer->meeting);
     struct tb_foreign_job *job;
     TB_LIST_EACH (job, &a.meetings.foreign.jobs, struct tb_foreign_job, node)

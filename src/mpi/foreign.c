@@ -220,28 +220,35 @@ int tb_foreign_check_first(const struct tb_comm *made, uint64_t context, const s
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-int tb_foreign_names_put(const uint32_t *procs, uint32_t count, struct tb_news *names)
+struct name {
+    struct tb_proc home;
+    uint32_t generation; /* 0: the others may know it in any, or it is one of theirs */
+};
+
+int tb_foreign_names_put(const uint32_t *procs, uint32_t count, uint32_t other, struct tb_news *names)
 {
-    struct tb_proc *all = malloc((count + 1u) * sizeof *all);
+    const struct tb_address_book *book = &tb_self.job.book;
+    struct name *all = malloc((count + 1u) * sizeof *all);
     *names = (struct tb_news){all, count * sizeof *all};
     for (uint32_t i = 0; all != NULL && i < count; i++)
-        all[i] = tb_worlds_home(&tb_self.job.book, procs[i]);
+        all[i] = (struct name){tb_worlds_home(book, procs[i]),
+                               tb_worlds_is_foreign(book, procs[i]) ? 0 : tb_worlds_generation(book, other)};
     return all != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "out of memory for a group of %u processes", count);
 }
 
 int tb_foreign_names_get(struct tb_news *names)
 {
-    uint32_t count = (uint32_t)(names->bytes / sizeof(struct tb_proc));
-    const struct tb_proc *all = names->data;
+    uint32_t count = (uint32_t)(names->bytes / sizeof(struct name));
+    const struct name *all = names->data;
     uint32_t *procs = names->data;
     for (uint32_t i = 0; i < count; i++) {
-        struct tb_proc name = all[i]; /* what is written lies before what is still to be read */
-        if (!tb_worlds_find(&tb_self.job.book, name, &procs[i]))
+        struct name name = all[i]; /* what is written lies before what is still to be read */
+        if (!tb_worlds_find(&tb_self.job.book, name.home, name.generation, &procs[i]))
             return tb_error(
                 TB_ERR_UNSUPPORTED,
                 "the other group has process %u of another job (%08x), which no process of this job has met "
                 "at a port",
-                name.index, name.job);
+                name.home.index, name.home.job);
     }
     names->bytes = count * sizeof *procs;
     return TB_OK;

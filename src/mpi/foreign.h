@@ -1,7 +1,8 @@
 /* Processes of other jobs, which were met at a port, among the ranks of communicators. They have indices of this job,
  * as all others; but those of the other job have other ones, and both must make the same of what they agree on. So
  *
- * - lists of processes travel between groups as names: the number of a process's own job, and its index there;
+ * - lists of processes travel between groups as names: the number of a process's own job, its index there, and the
+ *   generation in which it is known to the others, since a job may know another one in several;
  * - collectives of such a communicator are chosen for a shape that says nothing of places, since each job knows only
  *   its own; the launchers see to it that all else that choices follow from is the same;
  * - this process counts the communicators that it has with each other job, and tells the launcher when the last one is
@@ -44,9 +45,10 @@ int tb_foreign_check_context(const struct tb_comm *made, uint64_t context, const
 /* The same, by the first rank of one of two groups, or of the only one. */
 int tb_foreign_check_first(const struct tb_comm *made, uint64_t context, const struct tb_comm *parent);
 
-/* Names of processes, for another group; and in their place what they are here. The latter is an error if there is one
- * that this job has not met. */
-int tb_foreign_names_put(const uint32_t *procs, uint32_t count, struct tb_news *names);
+/* Names of processes, for another group, one process of which is known: in the generation in which its job and ours
+ * know each other. And in their place what they are here. The latter is an error if there is one that this job has not
+ * met there. */
+int tb_foreign_names_put(const uint32_t *procs, uint32_t count, uint32_t other, struct tb_news *names);
 int tb_foreign_names_get(struct tb_news *names);
 
 #endif

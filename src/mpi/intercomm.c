@@ -71,7 +71,7 @@ static int connect_groups(const char *call, struct tb_comm *local, uint32_t lead
     int error = tb_shape_copy(local, &shape);
     bool copied = error == TB_OK;
     if (error == TB_OK)
-        error = tb_foreign_names_put(shape.procs, local->size, &mine);
+        error = tb_foreign_names_put(shape.procs, local->size, peer != NULL ? tb_comm_proc(peer, remote) : 0, &mine);
     error = tb_agree_across(error, local, leader, peer, remote, match, &mine, &theirs, &context);
     if (error == TB_OK && (error = tb_foreign_names_get(&theirs)) != TB_OK)
         free(theirs.data);

@@ -161,7 +161,7 @@ static int create_inter(struct tb_comm *c, const struct tb_group *group, uint32_
 {
     struct tb_news members, theirs;
     uint64_t context;
-    int error = tb_foreign_names_put(group->procs, group->size, &members);
+    int error = tb_foreign_names_put(group->procs, group->size, tb_comm_proc(c, 0), &members);
     error = tb_agree_inter(error, c, &members, &theirs, &context);
     free(members.data);
     if (error == TB_OK)

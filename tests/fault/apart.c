@@ -7,6 +7,7 @@
  *      finish     disconnect, say so, and wait until FILE is gone
  *      stay       the same while they are connected; then say what becomes of a receive
  *      keep       the same as finish, but what keeps communicators is freed after they are; serve does not wait
+ *      each N     all of N visitors connect at once, each by itself; serve makes more communicators with each of them
  *      join       two processes with a socket between them, whose path is FILE.socket
  *      bad NAME   connect to NAME, and say what came of it
  *      closed     serve: close the port at once, and go on
@@ -257,6 +258,47 @@ static void keep(MPI_Comm inter)
     MPI_Request_free(&request);
 }
 
+/* One of the visitors: everything that is agreed on with it later is with it, as it is known by that meeting. */
+static void use_one(MPI_Comm inter, MPI_Comm mine)
+{
+    MPI_Comm all, again, part;
+    MPI_Group own;
+    int me, value = -1;
+    MPI_Intercomm_merge(inter, !serves, &all);
+    use_collectives(all);
+    MPI_Intercomm_create(mine, 0, all, serves ? size : 0, 5, &again);
+    if (serves)
+        MPI_Recv(&value, 1, MPI_INT, 0, 2, again, MPI_STATUS_IGNORE);
+    MPI_Comm_remote_size(again, &me);
+    for (int i = 0; i < me && !serves; i++)
+        MPI_Send(&rank, 1, MPI_INT, i, 2, again);
+    MPI_Barrier(again);
+    MPI_Comm_disconnect(&again);
+    MPI_Comm_group(mine, &own);
+    MPI_Comm_create(inter, own, &part);
+    MPI_Barrier(part);
+    MPI_Comm_disconnect(&part);
+    MPI_Group_free(&own);
+    MPI_Comm_disconnect(&all);
+}
+
+static void each(const char *name, int count)
+{
+    MPI_Comm inters[16];
+    CHECK(count <= 16);
+    if (serves)
+        usleep(500000); /* they have all come by then, of whom nobody knows that the others have */
+    for (int i = 0; i < (serves ? count : 1); i++)
+        if (serves)
+            MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inters[i]);
+        else
+            MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inters[i]);
+    for (int i = 0; i < (serves ? count : 1); i++)
+        use_one(inters[i], serves ? MPI_COMM_WORLD : MPI_COMM_SELF);
+    for (int i = 0; i < (serves ? count : 1); i++)
+        MPI_Comm_disconnect(&inters[i]);
+}
+
 static void join(void)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -355,6 +397,11 @@ int main(int argc, char **argv)
         tell_name(name);
     } else if (rank == 0) {
         read_name(name);
+    }
+    if (strcmp(how, "each") == 0) {
+        MPI_Bcast(name, MPI_MAX_PORT_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
+        each(name, atoi(argv[4]));
+        return MPI_Finalize();
     }
     for (int i = 0; i < rounds && strcmp(how, "closed") != 0; i++) {
         meet(name, &inter);
