@@ -1,6 +1,6 @@
 /* The names that `tombolo meet` keeps for jobs without a launcher in common: a launcher connects, proves the secret,
  * speaks TLS, and asks what its ranks ask (MPI_Publish_name, MPI_Lookup_name): TB_CONTROL_REGISTRY, answered by
- * TB_CONTROL_REGISTRY_ANSWER, as between agents and launcher. A name goes with the rank that has published it, and all
+ * TB_CONTROL_ANSWER, as between agents and launcher. A name goes with the rank that has published it, and all
  * names of a job with its connection. A stranger gets no answer. Belongs to its one thread. */
 #ifndef TB_LAUNCH_NAME_SERVER_H
 #define TB_LAUNCH_NAME_SERVER_H
