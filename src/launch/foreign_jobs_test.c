@@ -292,6 +292,25 @@ static void all_borders_know_before_anybody_is_told(void **state)
     unmake(&b);
 }
 
+/* Whoever is at the other end of a link, where it has not said yet that it is that job, may not speak for it. */
+static void borders_with_who_is_not_known_yet(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 0, 1);
+    want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1); /* to somebody who may have made that name up */
+    say(&b, TB_BORDER_UP, b.dialed, NULL, 0);
+    hear(&b);
+    b.tells = 0;
+    uint32_t names = b.names;
+    meet(&a, &b, 1, 1);
+    assert_int_equal(b.names, names + 2); /* by the first link, and by the last */
+    unmake(&a);
+    unmake(&b);
+}
+
 /* ---- bytes of others --------------------------------------------------------------------------------------------- */
 
 static int take_changed(void *context, const uint8_t *bytes, size_t length, size_t piece)
@@ -359,7 +378,7 @@ int main(void)
         cmocka_unit_test(some_are_lost_while_they_meet),     cmocka_unit_test(losses_without_end),
         cmocka_unit_test(words_that_come_too_early),         cmocka_unit_test(jobs_that_are_not_alike_do_not_meet),
         cmocka_unit_test(links_that_go_with_a_rank),         cmocka_unit_test(all_borders_know_before_anybody_is_told),
-        cmocka_unit_test(changed_words_of_another_launcher),
+        cmocka_unit_test(borders_with_who_is_not_known_yet), cmocka_unit_test(changed_words_of_another_launcher),
     };
     return tb_param_load() == TB_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

@@ -21,12 +21,13 @@ int tb_introduction_check_own(const struct tb_address_book *book, const void *pa
     return TB_OK;
 }
 
+/* Not to a link at whose other end we do not know yet who that is. */
 static void names_tell(struct tb_foreign_links *links, const struct tb_foreign_job *job)
 {
     struct tb_foreign_link *link;
     TB_LIST_EACH (link, &links->all, struct tb_foreign_link, node) {
-        struct tb_writer *w =
-            link->job == job ? tb_foreign_border_begin(links, link->host, TB_BORDER_NAMES, link->number) : NULL;
+        bool known = link->job == job && link->phase != TB_FOREIGN_ASKING;
+        struct tb_writer *w = known ? tb_foreign_border_begin(links, link->host, TB_BORDER_NAMES, link->number) : NULL;
         if (w == NULL)
             continue;
         link->telling = ++links->telling;
