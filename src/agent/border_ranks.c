@@ -217,7 +217,7 @@ static bool may_open(const struct tb_border_ranks *r, const void *by)
         if (r->all[i]->by == by)
             TB_LIST_EACH (end, &r->all[i]->ends, const struct border_end, node)
                 own += end->asked;
-    return r->ends < r->ends_most && own < r->ends_most / 2;
+    return r->ends < r->ends_most && own < r->ends_most / 4 * 3;
 }
 
 /* With a story. */
@@ -326,9 +326,9 @@ void tb_border_ranks_keep(struct tb_border_ranks *r, bool (*known)(void *context
 void tb_border_ranks_open(struct tb_border_ranks *r, struct tb_loop *loop, const struct tb_border_ranks_events *events)
 {
     struct rlimit limit;
-    bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 8 < ENDS_MOST;
+    bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < ENDS_MOST;
     *r = (struct tb_border_ranks){
-        .loop = loop, .events = *events, .ends_most = known ? (uint32_t)(limit.rlim_cur / 8) : ENDS_MOST};
+        .loop = loop, .events = *events, .ends_most = known ? (uint32_t)(limit.rlim_cur / 4) : ENDS_MOST};
 }
 
 void tb_border_ranks_close(struct tb_border_ranks *r)

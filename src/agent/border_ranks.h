@@ -3,9 +3,9 @@
  * told the owner, the border; what the rank is to have sent is written here.
  *
  * The forwarder always reads, so that little waits here; how much that is, and what the forwarder keeps of each, the
- * owner asks before it takes more from the other job. Of the agent's descriptors all of them have a quarter, and those
- * who came by one link no more than half of that. Nothing is read for ranks for whose frames the owner has no room;
- * then the forwarder keeps what it must. One thread. */
+ * owner asks before it takes more from the other job. Of the agent's descriptors all of them have half, and those who
+ * came by one link no more than three quarters of that. Nothing is read for ranks for whose frames the owner has no
+ * room; then the forwarder keeps what it must. One thread. */
 #ifndef TB_AGENT_BORDER_RANKS_H
 #define TB_AGENT_BORDER_RANKS_H
 
