@@ -436,9 +436,10 @@ static uint64_t frames_sent(const struct tb_transport *t)
     return t->sent;
 }
 
-static void counters_read(const struct tb_engine *e, struct tb_counters *counters)
+static void counters_read(struct tb_engine *e, struct tb_counters *counters)
 {
     *counters = e->counters;
+    tb_lane_ways.lock(e);
     for (uint32_t i = 0; i < e->transports.open_count && e->lane == 0; i++) {
         struct tb_transport *t = e->transports.open[i].transport;
         struct tb_link_counters link;
@@ -452,6 +453,7 @@ static void counters_read(const struct tb_engine *e, struct tb_counters *counter
         counters->repeated += link.repeated;
         counters->reordered += link.reordered;
     }
+    tb_lane_ways.unlock(e);
     tb_driving_count(&e->driving, counters);
 }
 

@@ -80,15 +80,20 @@ static int view_poll(struct tb_transport *transport)
     if (pthread_mutex_trylock(&v->lanes->lock) != 0)
         return 0;
     int n = is_overfull(v->lanes) ? 0 : v->real->table->poll(v->real);
+    struct tb_lane *own = &v->lanes->lanes[v->engine->lane];
+    if (tb_lane_is_filled(own) && own->taken.used == 0)
+        tb_lane_take(own);
     transports_unlock(v->lanes);
     return n;
 }
 
+/* For the standby: lanes that sleep do it for all transports at once. Who sleeps must not miss what rings for it, and
+ * has the standby listen anew when it stops waiting. */
 static bool view_arm(struct tb_transport *transport)
 {
     struct view *v = view_of(transport);
     transports_lock(v->lanes);
-    bool quiet = v->real->table->arm(v->real);
+    bool quiet = v->lanes->watcher >= 0 || v->real->table->arm(v->real);
     transports_unlock(v->lanes);
     return quiet;
 }
@@ -97,7 +102,8 @@ static void view_disarm(struct tb_transport *transport)
 {
     struct view *v = view_of(transport);
     transports_lock(v->lanes);
-    v->real->table->disarm(v->real);
+    if (v->lanes->watcher < 0)
+        v->real->table->disarm(v->real);
     transports_unlock(v->lanes);
 }
 
@@ -273,7 +279,6 @@ static int view_open(struct tb_engine *e, const struct tb_transport_table *table
         *v = (struct view){.head = *hub->real, .real = hub->real, .lanes = e->lanes, .engine = e};
         v->head.table = &view_table;
         v->head.inner = NULL;
-        e->lanes->lanes[e->lane].views++;
     }
     transports_unlock(e->lanes);
     if (error != TB_OK) {

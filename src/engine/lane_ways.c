@@ -33,8 +33,11 @@ static void lanes_memory_unlock(struct tb_engine *e)
 
 /* ---- putting into trays: with the transports locked ------------------------------------------------------------ */
 
+/* Nobody sleeps who has something there, so that what comes next wakes nobody. */
 static void lane_wake(struct tb_lane *lane)
 {
+    if (tb_lane_is_filled(lane))
+        return;
     atomic_store(&lane->filled, true);
     if (atomic_load(&lane->asleep) && atomic_exchange(&lane->asleep, false))
         tb_waiting_kick(&lane->engine->waiting);
@@ -283,23 +286,30 @@ static void item_handle(struct tb_engine *e, const struct tb_tray_item *item)
         atomic_fetch_sub_explicit(&way->items, 1, memory_order_relaxed);
 }
 
+/* What another lane has opened is polled here, too. Without memory for that it is tried again. */
+static void views_complete(struct tb_engine *e)
+{
+    struct tb_transport *view;
+    uint32_t count = atomic_load(&e->lanes->hub_count);
+    for (uint32_t i = 0; i < count && tb_engine_transport(e, e->lanes->hubs[i].table, &view) == TB_OK; i++) {
+    }
+}
+
 static int lanes_drain(struct tb_engine *e)
 {
     struct tb_lane *lane = &e->lanes->lanes[e->lane];
     const struct tb_tray_item *item;
     size_t at = 0;
     int n = 0;
-    while (TB_UNLIKELY(lane->views < atomic_load_explicit(&e->lanes->hub_count, memory_order_acquire))) {
-        struct tb_transport *view;
-        if (tb_engine_transport(e, e->lanes->hubs[lane->views].table, &view) != TB_OK)
-            break;
-    }
-    if (!tb_lane_is_filled(lane))
+    if (TB_UNLIKELY(e->transports.open_count < atomic_load_explicit(&e->lanes->hub_count, memory_order_acquire)))
+        views_complete(e);
+    if (lane->taken.used == 0 && !tb_lane_is_filled(lane))
         return 0;
-    transports_lock(e->lanes);
-    tb_tray_take(&lane->tray, &lane->taken);
-    atomic_store(&lane->filled, false);
-    transports_unlock(e->lanes);
+    if (lane->taken.used == 0) {
+        transports_lock(e->lanes);
+        tb_lane_take(lane);
+        transports_unlock(e->lanes);
+    }
     while ((item = tb_tray_next(&lane->taken, &at)) != NULL) {
         item_handle(e, item);
         n++;

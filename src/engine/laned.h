@@ -33,7 +33,6 @@ struct tb_lane {
     struct tb_tray taken; /* what the lane looks at just now; its own */
     uint32_t rounds;      /* since it has last looked after the others; its own */
     bool watched;         /* it has slept for all, and looks after them in its next round; its own */
-    uint32_t views;       /* transports that it has views of; its own */
     _Atomic bool filled;  /* there is something in the tray; any thread */
     _Atomic bool asleep;  /* its poller is, or is about to be: wake it if something comes; any thread */
     _Atomic bool polled;  /* a thread waits in it; any thread */
@@ -129,6 +128,13 @@ extern const struct tb_lane_views tb_lane_views;
 static inline bool tb_lane_is_filled(const struct tb_lane *lane)
 {
     return atomic_load_explicit(&lane->filled, memory_order_relaxed);
+}
+
+/* What is in its tray, with both the lane and the transports locked, to be looked at with the lane alone. */
+static inline void tb_lane_take(struct tb_lane *lane)
+{
+    tb_tray_take(&lane->tray, &lane->taken);
+    atomic_store(&lane->filled, false);
 }
 
 /* Something of a lane is done. */

@@ -22,6 +22,7 @@ struct loop_net {
     struct tb_engine *engines[LOOP_ENGINES];
     struct tb_channel *channels[LOOP_ENGINES];
     uint32_t count;
+    uint32_t lanes[LOOP_ENGINES]; /* of each of them; 0: none */
 };
 
 static bool loop_is_local(void *context, struct tb_proc proc)
@@ -62,7 +63,8 @@ static inline void loop_net_open(struct loop_net *net, bool threaded)
     for (uint32_t i = 0; i < net->count; i++) {
         struct tb_engine_config config = {.transport = {.self = {7, i}, .local_count = net->count, .sim = &net->sim},
                                           .processes = net->count,
-                                          .threaded = threaded,
+                                          .threaded = threaded || net->lanes[i] > 1,
+                                          .lanes = net->lanes[i],
                                           .transports = net->transports,
                                           .is_local = loop_is_local,
                                           .reach = net->relayed ? loop_reach : NULL,

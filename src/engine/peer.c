@@ -45,6 +45,7 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     p->stranger = e->config.is_stranger != NULL && e->config.is_stranger(e->config.context, index);
     e->peers.strangers += p->stranger;
     p->granted = e->peers.grant;
+    p->owing = p->granted >> e->peers.owing;
     p->allowed = p->credit = e->lanes == NULL ? e->peers.grant : 0; /* lanes borrow it */
     tb_aheads_open(&p->aheads, &e->arrivals.spare);
     tb_list_init(&p->answers);
@@ -435,7 +436,7 @@ static void credit_give(struct tb_peer *p)
 void tb_peer_owe(struct tb_peer *p, uint64_t bytes)
 {
     p->owed += bytes;
-    if (TB_UNLIKELY(p->owed >= p->granted >> p->engine->peers.owing))
+    if (TB_UNLIKELY(p->owed >= p->owing))
         credit_give(p);
 }
 
@@ -466,6 +467,7 @@ void tb_peer_raise(struct tb_peer *p, uint64_t context, uint64_t length)
         return;
     p->engine->peers.raised += growth;
     p->granted += growth;
+    p->owing = p->granted >> p->engine->peers.owing;
     p->growth += growth;
     credit_give(p);
 }

@@ -52,9 +52,29 @@ static void ids_that_nobody_has(void **state)
     tb_slots_close(&s);
 }
 
+/* Where there are lanes, an id says in which one it was given, and is found in no other. */
+static void ids_tell_their_lane(void **state)
+{
+    for (uint32_t lane = 0; lane < TB_SLOT_LANES; lane++) {
+        struct tb_slots s = {.room = 0}, other = {.room = 0};
+        struct tb_request r = {.slot = 0}, q = {.slot = 0};
+        tb_slots_share(&s, lane);
+        tb_slots_share(&other, (lane + 1) % TB_SLOT_LANES);
+        assert_int_equal(tb_slots_take(&s, &r), TB_OK);
+        assert_int_equal(tb_slots_take(&other, &q), TB_OK);
+        assert_int_equal(tb_slots_lane(r.message_id), lane);
+        assert_int_equal(tb_slots_lane(tb_slots_id(&s)), lane);
+        assert_ptr_equal(tb_slots_find(&s, r.message_id), &r);
+        assert_null(tb_slots_find(&other, r.message_id));
+        assert_null(tb_slots_find(&s, q.message_id));
+        tb_slots_close(&s);
+        tb_slots_close(&other);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(found_while_they_have_a_slot),
-                                       cmocka_unit_test(ids_that_nobody_has)};
+                                       cmocka_unit_test(ids_that_nobody_has), cmocka_unit_test(ids_tell_their_lane)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
