@@ -58,9 +58,10 @@ static inline int MPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement)
 
 static inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
 {
-    MPI_Aint lb = 0, extent = 0;
-    int code = MPI_Type_get_extent(datatype, &lb, &extent);
-    *displacement = lb + extent;
+    MPI_Aint lb = 0;
+    int code = MPI_Type_get_extent(datatype, &lb, displacement); /* which refuses a null pointer */
+    if (code == MPI_SUCCESS)
+        *displacement += lb;
     return code;
 }
 

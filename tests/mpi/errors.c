@@ -1,5 +1,6 @@
 /* Wrong arguments: each raises the standard's error class through the error handler, with a message that names the call
  * and the argument. Truncation in all forms of receiving; handlers of the user; calls that are not there yet. */
+#define TOMBOLO_REMOVED_NAMES
 #include "test.h"
 
 #include <limits.h>
@@ -467,6 +468,25 @@ static void unsupported(void)
     CHECK(code == MPI_T_ERR_NOT_INITIALIZED, "MPI_T_cvar_get_num returned %d", code);
 }
 
+/* Names of an older date refuse null pointers as their successors do. */
+#ifdef TOMBOLO_MPI_REMOVED_H
+static void removed(void)
+{
+    MPI_Datatype type;
+    MPI_Aint high = -1;
+    MPI_Type_create_resized(MPI_INT, -3, 20, &type);
+    CHECK_EQUAL(MPI_Type_ub(type, &high), MPI_SUCCESS);
+    CHECK_EQUAL(high, 17);
+    MPI_Type_free(&type);
+    EXPECT(MPI_Type_ub(MPI_INT, NULL), MPI_ERR_ARG, "MPI_Type_get_extent", "extent");
+    EXPECT(MPI_Type_lb(MPI_INT, NULL), MPI_ERR_ARG, "MPI_Type_get_extent", "lb");
+    EXPECT(MPI_Type_extent(MPI_INT, NULL), MPI_ERR_ARG, "MPI_Type_get_extent", "extent");
+    EXPECT(MPI_Type_ub(MPI_DATATYPE_NULL, &high), MPI_ERR_TYPE, "MPI_Type_get_extent", "datatype");
+}
+#else
+static void removed(void) {}
+#endif
+
 /* With TOMBOLO_STRICT=yes a reduction of text is refused, with the name of what is for numbers; without, it is not. */
 static void text(bool strict)
 {
@@ -507,6 +527,7 @@ int main(int argc, char **argv)
     truncation(400000);
     if (!test_peer())
         partial();
+    removed();
     handlers();
     ranges();
     memory();
