@@ -93,7 +93,7 @@ static bool view_arm(struct tb_transport *transport)
 {
     struct view *v = view_of(transport);
     transports_lock(v->lanes);
-    bool quiet = v->lanes->watcher >= 0 || v->real->table->arm(v->real);
+    bool quiet = v->lanes->sleepers > 0 || v->real->table->arm(v->real);
     transports_unlock(v->lanes);
     return quiet;
 }
@@ -102,7 +102,7 @@ static void view_disarm(struct tb_transport *transport)
 {
     struct view *v = view_of(transport);
     transports_lock(v->lanes);
-    if (v->lanes->watcher < 0)
+    if (v->lanes->sleepers == 0)
         v->real->table->disarm(v->real);
     transports_unlock(v->lanes);
 }
@@ -262,8 +262,10 @@ static int hub_get(struct tb_lanes *lanes, const struct tb_transport_table *tabl
     *hub = &lanes->hubs[count];
     (*hub)->table = table;
     int error = tb_link_open(table, &lanes->config, &(*hub)->real);
-    if (error == TB_OK)
+    if (error == TB_OK) {
         atomic_store(&lanes->hub_count, count + 1);
+        tb_lanes_work.wake(lanes);
+    }
     return error;
 }
 

@@ -9,8 +9,9 @@
  * comes up is put into the tray of its lane (tray.h), and the lane takes it in its next round of progress.
  *
  * Who sees to that: a thread that waits in the lane, and is woken for it if it sleeps; if none does, whoever has put it
- * there; and if somebody is in the lane just then, that one, when it leaves. Of threads that sleep in several lanes one
- * watches the transports for all; when it stops waiting it hands that on.
+ * there; and if somebody is in the lane just then, that one, when it leaves. All threads that sleep, in whatever lane,
+ * wait for the transports. Who wakes first takes what is there, for all of them, and arms the transports again for
+ * those who go on sleeping, before it does anything that may take long.
  *
  * The order of locks: a lane's, then that of the first lane, then that of the transports. Any other lane's is only
  * tried, so that nobody waits in one lane for another. */
@@ -29,14 +30,15 @@
 
 struct tb_lane {
     struct tb_engine *engine;
-    struct tb_tray tray;  /* with the transports locked */
-    struct tb_tray taken; /* what the lane looks at just now; its own */
-    uint32_t rounds;      /* since it has last looked after the others; its own */
-    bool watched;         /* it has slept for all, and looks after them in its next round; its own */
-    _Atomic bool filled;  /* there is something in the tray; any thread */
-    _Atomic bool asleep;  /* its poller is, or is about to be: wake it if something comes; any thread */
-    _Atomic bool polled;  /* a thread waits in it; any thread */
-    char apart[64];       /* from the line of the next one */
+    struct tb_tray tray;    /* with the transports locked */
+    struct tb_tray taken;   /* what the lane looks at just now; its own */
+    uint32_t rounds;        /* since it has last looked after the others; its own */
+    bool slept;             /* and looks after the others in its next round; its own */
+    _Atomic bool filled;    /* there is something in the tray; any thread */
+    _Atomic bool asleep;    /* its poller is, or is about to be: wake it if something comes; any thread */
+    _Atomic uint64_t until; /* when it wakes by itself; any thread */
+    _Atomic bool polled;    /* a thread waits in it; any thread */
+    char apart[64];         /* from the line of the next one */
 };
 
 /* A transport that is open; the lanes have views of it. */
@@ -51,14 +53,16 @@ struct tb_lanes {
     struct tb_lanes_hub hubs[TB_TRANSPORTS_LIMIT];
     _Atomic uint32_t hub_count; /* any thread reads it */
     struct tb_list ends;        /* struct tb_way_end */
-    int watcher;                /* lane whose poller sleeps for all; -1: none */
     uint64_t grant;             /* that each process may be sent at first without asking */
+    bool armed;                 /* the transports are, for those who sleep */
     bool closing;
 
     uint32_t count;
-    bool casts;                  /* there may be multicast: what may use it is in the first lane */
-    _Atomic uint32_t polled;     /* lanes in which a thread waits */
-    _Atomic uint32_t spread;     /* threads that wait in the first lane for what may end in any */
+    bool casts; /* there may be multicast: what may use it is in the first lane */
+    _Atomic uint32_t
+        sleepers;            /* whose pollers sleep: while there are some, transports are armed; any thread reads it */
+    _Atomic uint32_t polled; /* lanes in which a thread waits */
+    _Atomic uint32_t spread; /* threads that wait in the first lane for what may end in any */
     _Atomic uint32_t connecting; /* rounds of progress in which the agent is looked at often */
     struct tb_lane lanes[TB_LANES_LIMIT];
 };
@@ -96,9 +100,11 @@ struct tb_lanes_work {
     void (*stir)(struct tb_lanes *lanes);    /* whoever waits in the first lane for what may end in any looks */
     void (*poll_begin)(struct tb_engine *e); /* a thread begins to wait in it, polling or asleep... */
     void (*poll_end)(struct tb_engine *e);   /* ...or stops */
-    /* Before and after a sleep. False: something is there. `watches`: this thread is to sleep for all, too. */
-    bool (*arm)(struct tb_engine *e, bool *watches);
+    /* Before and after a sleep. False: something is there. */
+    bool (*arm)(struct tb_engine *e);
     void (*disarm)(struct tb_engine *e);
+    void (*wake)(struct tb_lanes *lanes); /* all who sleep, since there is more to wait for */
+    void (*timers)(struct tb_engine *e);  /* that may be due before a sleeper wakes */
 };
 extern const struct tb_lanes_work tb_lanes_work;
 

@@ -2,9 +2,11 @@
 
 #include "engine/engine_state.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 #define HELP_ROUNDS   256  /* of progress, after which lanes get some in which nobody waits, whatever has come */
+#define RENEW_TRIES   8    /* looks of who wakes, for others who sleep */
 #define CONNECT_HURRY 4096 /* looks at the agent's stream after a connection was asked for */
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -34,7 +36,6 @@ static int lanes_open(struct tb_engine *first, uint32_t count)
     TB_ASSERT(count <= TB_LANES_LIMIT);
     pthread_mutex_init(&lanes->lock, NULL);
     tb_list_init(&lanes->ends);
-    lanes->watcher = -1;
     lanes->count = count;
     lanes->casts = first->config.multicast != NULL;
     lanes->lanes[0].engine = first;
@@ -127,6 +128,15 @@ static int lane_visit(struct tb_lane *lane, bool aside)
     return n;
 }
 
+/* False: its poller does not sleep, or was woken already. */
+static bool lane_kick(struct tb_lane *lane)
+{
+    if (!atomic_load(&lane->asleep) || !atomic_exchange(&lane->asleep, false))
+        return false;
+    tb_waiting_kick(&lane->engine->waiting);
+    return true;
+}
+
 /* What its poller waits for, asleep, may have come without a frame: that one looks itself, as it may take long. */
 static void lane_rouse(struct tb_lane *lane)
 {
@@ -137,8 +147,8 @@ static void lane_rouse(struct tb_lane *lane)
     for (uint32_t i = 0; i < e->driving.count; i++)
         drives = drives || !tb_list_empty(&e->driving.active[i]);
     tb_engine_unlock_only(e);
-    if (drives && atomic_exchange(&lane->asleep, false))
-        tb_waiting_kick(&e->waiting);
+    if (drives)
+        lane_kick(lane);
 }
 
 static void lane_left(struct tb_engine *e)
@@ -153,11 +163,11 @@ static int lanes_help(struct tb_engine *e, uint32_t rounds, bool aside)
 {
     struct tb_lanes *lanes = e->lanes;
     struct tb_lane *own = &lanes->lanes[e->lane];
-    bool watched = own->watched, all;
+    bool slept = own->slept, all;
     int n = 0;
-    own->watched = false;
+    own->slept = false;
     own->rounds += rounds;
-    all = watched || own->rounds >= HELP_ROUNDS;
+    all = slept || own->rounds >= HELP_ROUNDS;
     own->rounds = all ? 0 : own->rounds;
     for (uint32_t i = 0; i < lanes->count; i++) {
         struct tb_lane *lane = &lanes->lanes[i];
@@ -165,8 +175,6 @@ static int lanes_help(struct tb_engine *e, uint32_t rounds, bool aside)
             continue;
         if (!atomic_load(&lane->polled))
             n += lane_visit(lane, aside);
-        else if (watched)
-            lane_rouse(lane);
     }
     return n;
 }
@@ -202,8 +210,7 @@ static void lanes_stir(struct tb_lanes *lanes)
 {
     struct tb_lane *first = &lanes->lanes[0];
     atomic_store(&first->engine->waiting.kicked, true);
-    if (atomic_load(&first->asleep) && atomic_exchange(&first->asleep, false))
-        tb_waiting_kick(&first->engine->waiting);
+    lane_kick(first);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
@@ -232,43 +239,63 @@ static void lane_poll_begin(struct tb_engine *e)
     atomic_fetch_add(&e->lanes->polled, 1);
 }
 
-/* Those who have relied on this thread need another one. */
 static void lane_poll_end(struct tb_engine *e)
 {
-    struct tb_lanes *lanes = e->lanes;
-    atomic_store(&lanes->lanes[e->lane].polled, false);
-    if (atomic_fetch_sub(&lanes->polled, 1) == 1) {
+    atomic_store(&e->lanes->lanes[e->lane].polled, false);
+    if (atomic_fetch_sub(&e->lanes->polled, 1) == 1)
         lanes_settle(e);
-        return;
-    }
-    pthread_mutex_lock(&lanes->lock);
-    bool woken = lanes->watcher >= 0;
-    for (uint32_t i = 0; i < lanes->count && !woken; i++) {
-        struct tb_lane *lane = &lanes->lanes[i];
-        woken = i != e->lane && atomic_load(&lane->asleep) && atomic_exchange(&lane->asleep, false);
-        if (woken)
-            tb_waiting_kick(&lane->engine->waiting);
-    }
-    pthread_mutex_unlock(&lanes->lock);
 }
 
-/* With the transports locked. */
+/* The next five with the transports locked. */
 static void hubs_disarm(struct tb_lanes *lanes)
 {
     for (uint32_t i = 0; i < atomic_load(&lanes->hub_count); i++)
         lanes->hubs[i].real->table->disarm(lanes->hubs[i].real);
-    lanes->watcher = -1;
+    lanes->armed = false;
 }
 
-static bool hubs_arm(struct tb_lanes *lanes, int watcher)
+static bool hubs_arm(struct tb_lanes *lanes)
 {
-    lanes->watcher = watcher;
     for (uint32_t i = 0; i < atomic_load(&lanes->hub_count); i++)
         if (!lanes->hubs[i].real->table->arm(lanes->hubs[i].real)) {
             hubs_disarm(lanes);
             return false;
         }
+    lanes->armed = true;
     return true;
+}
+
+/* The same of those that are armed, but for that of this host, whose bell is others' already. */
+static bool hubs_quiet(const struct tb_lanes *lanes)
+{
+    for (uint32_t i = 0; i < atomic_load(&lanes->hub_count); i++)
+        if (lanes->hubs[i].table->scope != TB_SCOPE_HOST && !lanes->hubs[i].real->table->arm(lanes->hubs[i].real))
+            return false;
+    return true;
+}
+
+/* Whether what wakes sleepers has woken them; if it has not, it is left as it is. */
+static bool hubs_rang(const struct tb_lanes *lanes)
+{
+    struct pollfd fds[TB_TRANSPORTS_LIMIT];
+    nfds_t count = atomic_load(&lanes->hub_count);
+    for (nfds_t i = 0; i < count; i++)
+        fds[i] = (struct pollfd){.fd = lanes->hubs[i].real->table->descriptor(lanes->hubs[i].real), .events = POLLIN};
+    return poll(fds, count, 0) > 0;
+}
+
+/* For those who go on sleeping. If it does not become quiet one of them has to look, too. */
+static void hubs_renew(struct tb_lanes *lanes)
+{
+    bool quiet = false;
+    hubs_disarm(lanes);
+    for (int tries = 0; tries < RENEW_TRIES && !quiet; tries++) {
+        for (uint32_t i = 0; i < atomic_load(&lanes->hub_count); i++)
+            lanes->hubs[i].real->table->poll(lanes->hubs[i].real);
+        quiet = hubs_arm(lanes);
+    }
+    for (uint32_t i = 0; i < lanes->count && !quiet; i++)
+        quiet = lane_kick(&lanes->lanes[i]);
 }
 
 /* Of one in which nobody waits. */
@@ -281,48 +308,73 @@ static bool lane_is_idle(struct tb_engine *e)
     return idle;
 }
 
-static void lane_disarm(struct tb_engine *e);
-
-static bool lane_arm(struct tb_engine *e, bool *watches)
-{
-    struct tb_lanes *lanes = e->lanes;
-    struct tb_lane *lane = &lanes->lanes[e->lane];
-    bool quiet = true;
-    atomic_store(&lane->asleep, true);
-    pthread_mutex_lock(&lanes->lock);
-    *watches = lanes->watcher < 0;
-    if (tb_lane_is_filled(lane))
-        quiet = *watches = false;
-    else if (*watches)
-        quiet = *watches = hubs_arm(lanes, (int)e->lane);
-    pthread_mutex_unlock(&lanes->lock);
-    /* What others wait for in the memory of this host comes without a frame, and rings for whoever watches. */
-    for (uint32_t i = 0; i < lanes->count && *watches && quiet; i++) {
-        struct tb_lane *other = &lanes->lanes[i];
-        if (other == lane)
-            continue;
-        if (atomic_load(&other->polled))
-            lane_rouse(other);
-        else
-            quiet = lane_is_idle(other->engine);
-    }
-    if (!quiet)
-        lane_disarm(e);
-    return quiet;
-}
-
 static void lane_disarm(struct tb_engine *e)
 {
     struct tb_lanes *lanes = e->lanes;
     struct tb_lane *lane = &lanes->lanes[e->lane];
     atomic_store(&lane->asleep, false);
     pthread_mutex_lock(&lanes->lock);
-    if (lanes->watcher == (int)e->lane) {
+    bool rang = --lanes->sleepers > 0 && hubs_rang(lanes);
+    if (lanes->sleepers == 0)
         hubs_disarm(lanes);
-        lane->watched = true;
-    }
+    else if (rang || !lanes->armed)
+        hubs_renew(lanes);
     pthread_mutex_unlock(&lanes->lock);
+    lane->slept = true;
+    for (uint32_t i = 0; i < lanes->count && rang; i++)
+        if (i != e->lane)
+            lane_rouse(&lanes->lanes[i]);
     tb_listening_outdate(&lanes->lanes[0].engine->standby.listening);
+}
+
+static bool lane_arm(struct tb_engine *e)
+{
+    struct tb_lanes *lanes = e->lanes;
+    struct tb_lane *lane = &lanes->lanes[e->lane];
+    atomic_store(&lane->until, 0);
+    atomic_store(&lane->asleep, true);
+    pthread_mutex_lock(&lanes->lock);
+    bool quiet =
+        !tb_lane_is_filled(lane) && (lanes->armed && lanes->sleepers > 0 ? hubs_quiet(lanes) : hubs_arm(lanes));
+    if (quiet)
+        lanes->sleepers++;
+    else
+        atomic_store(&lane->asleep, false);
+    pthread_mutex_unlock(&lanes->lock);
+    if (!quiet)
+        return false;
+    /* What comes in the memory of this host comes without a frame, and rings for whoever sleeps. */
+    for (uint32_t i = 0; i < lanes->count && quiet; i++)
+        if (i != e->lane && !atomic_load(&lanes->lanes[i].polled))
+            quiet = lane_is_idle(lanes->lanes[i].engine);
+    if (!quiet)
+        lane_disarm(e);
+    return quiet;
+}
+
+static void lanes_wake(struct tb_lanes *lanes)
+{
+    for (uint32_t i = 0; i < lanes->count; i++)
+        lane_kick(&lanes->lanes[i]);
+}
+
+/* Shared memory has no timers. */
+static void lanes_timers(struct tb_engine *e)
+{
+    uint64_t next = TB_NEVER;
+    for (uint32_t i = 0; i < e->transports.open_count; i++) {
+        struct tb_transport *t = e->transports.open[i].transport;
+        uint64_t due = (t->capabilities & TB_CAP_BOARDS) != 0 ? TB_NEVER : t->table->deadline(t);
+        next = due < next ? due : next;
+    }
+    for (uint32_t i = 0; i < e->lanes->count && next != TB_NEVER; i++) {
+        const struct tb_lane *lane = &e->lanes->lanes[i];
+        if (atomic_load(&lane->asleep) && atomic_load(&lane->until) <= next)
+            next = TB_NEVER;
+    }
+    for (uint32_t i = 0; i < e->lanes->count && next != TB_NEVER; i++)
+        if (lane_kick(&e->lanes->lanes[i]))
+            next = TB_NEVER;
 }
 
 const struct tb_lanes_work tb_lanes_work = {
@@ -342,4 +394,6 @@ const struct tb_lanes_work tb_lanes_work = {
     .poll_end = lane_poll_end,
     .arm = lane_arm,
     .disarm = lane_disarm,
+    .wake = lanes_wake,
+    .timers = lanes_timers,
 };

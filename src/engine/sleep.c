@@ -32,11 +32,9 @@ static void engine_disarm(struct tb_engine *e)
     tb_listening_outdate(&e->standby.listening);
 }
 
-/* `watches`: transports and the agent, which one of several lanes does for the others. */
-static bool engine_arm(struct tb_engine *e, bool *watches)
+static bool engine_arm(struct tb_engine *e)
 {
-    *watches = true;
-    if (e->lanes != NULL && !tb_lanes_work.arm(e, watches))
+    if (e->lanes != NULL && !tb_lanes_work.arm(e))
         return false;
     for (uint32_t i = 0; i < e->transports.open_count && e->lanes == NULL; i++) {
         struct tb_transport *t = e->transports.open[i].transport;
@@ -117,8 +115,7 @@ static uint64_t watch_all(struct tb_engine *e, struct pollfd *fds, nfds_t *count
 
 static void engine_sleep(struct tb_engine *e, uint64_t deadline)
 {
-    bool watches;
-    if (!engine_arm(e, &watches))
+    if (!engine_arm(e))
         return;
     if (atomic_exchange(&e->waiting.kicked, false)) {
         e->waiting.events++;
@@ -127,14 +124,17 @@ static void engine_sleep(struct tb_engine *e, uint64_t deadline)
     }
     struct pollfd fds[TB_TRANSPORTS_LIMIT + 2 * TB_DRIVERS_LIMIT + 2];
     nfds_t count = 0;
-    uint64_t others = watches ? watch_all(e, fds, &count) : TB_NEVER;
+    uint64_t others = watch_all(e, fds, &count);
     watch_drivers(e, fds, &count);
     watch(fds, &count, e->waiting.kick);
-    int control = watches ? __atomic_load_n(&tb_engine_first(e)->control, __ATOMIC_RELAXED) : -1;
+    int control = __atomic_load_n(&tb_engine_first(e)->control, __ATOMIC_RELAXED);
     watch(fds, &count, control);
     uint64_t next = engine_deadline(e);
     next = next < others ? next : others;
-    sleep_in_poll(e, fds, count, next < deadline ? next : deadline);
+    next = next < deadline ? next : deadline;
+    if (e->lanes != NULL)
+        atomic_store(&e->lanes->lanes[e->lane].until, next);
+    sleep_in_poll(e, fds, count, next);
     engine_disarm(e);
     tb_transport_set_skip(&e->transports, UINT32_MAX);
     if (control < 0 || fds[count - 1].revents != 0)

@@ -136,6 +136,8 @@ void tb_engine_unlock_only(struct tb_engine *e)
         tb_waiting_kick(&e->waiting);
     }
     e->waiting.stirred = false;
+    if (e->lanes != NULL && atomic_load_explicit(&e->lanes->sleepers, memory_order_relaxed) > 0)
+        tb_lanes_work.timers(e);
     if (e->waiting.poller == NULL && !e->aside) {
         if (e->lanes != NULL)
             tb_lanes_work.settle(e);
