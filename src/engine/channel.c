@@ -173,8 +173,7 @@ bool tb_channel_exists(struct tb_engine *engine, uint64_t context)
     struct tb_engine *e = tb_engine_of(engine, context);
     tb_engine_lock(e);
     const struct tb_context *found = tb_contexts_find(&e->contexts, context);
-    bool exists =
-        (found != NULL && found->channel != NULL) || tb_freed_contexts_contains(&e->freed_contexts, context);
+    bool exists = (found != NULL && found->channel != NULL) || tb_freed_contexts_contains(&e->freed_contexts, context);
     tb_engine_unlock(e);
     return exists;
 }
@@ -291,7 +290,7 @@ static void channel_miss(struct tb_channel *c)
     for (uint32_t rank = 0; rank < c->size && peers->lost > 0; rank++) {
         uint32_t index = tb_channel_proc(c, rank);
         const struct tb_peer *p = peers->by_index[index];
-        if (p == NULL && tb_peers_has_lost(peers, index))
+        if (p == NULL && tb_unborn_find(&peers->unborn, index) != NULL)
             p = tb_peer_make(c->engine, index);
         if (p != NULL && p->mourned && p->error != TB_ERR_CLOSED)
             channel_lose(c, p);

@@ -10,19 +10,6 @@ static bool peer_is_local(const struct tb_engine *e, struct tb_proc proc)
     return e->local != NULL && e->config.is_local != NULL && e->config.is_local(e->config.context, proc);
 }
 
-static const struct tb_lost_range *lost_range(const struct tb_peers *peers, uint32_t index)
-{
-    for (uint32_t i = 0; i < peers->unborn_count; i++)
-        if (index - peers->unborn[i].first < peers->unborn[i].count)
-            return &peers->unborn[i];
-    return NULL;
-}
-
-bool tb_peers_has_lost(const struct tb_peers *peers, uint32_t index)
-{
-    return lost_range(peers, index) != NULL;
-}
-
 /* Nothing waits for one that is lost from the beginning. */
 static void peer_begin_lost(struct tb_peer *p, const struct tb_lost_range *range)
 {
@@ -61,7 +48,7 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     tb_port_open(&p->own_port);
     p->port = &e->ports.network;
     e->peers.by_index[index] = p;
-    const struct tb_lost_range *lost = lost_range(&e->peers, index);
+    const struct tb_lost_range *lost = tb_unborn_find(&e->peers.unborn, index);
     if (TB_UNLIKELY(lost != NULL))
         peer_begin_lost(p, lost);
     return p;
@@ -162,9 +149,7 @@ void tb_peers_close(struct tb_peers *peers)
     for (uint32_t i = 0; i < peers->count; i++)
         if (peers->by_index[i] != NULL)
             peer_free(peers->by_index[i]);
-    for (uint32_t i = 0; i < peers->unborn_count; i++)
-        free(peers->unborn[i].story);
-    free(peers->unborn);
+    tb_unborn_close(&peers->unborn);
     free(peers->by_index);
     free(peers->uses);
     tb_pool_close(&peers->notes);
@@ -277,18 +262,6 @@ static bool is_used(const struct tb_peers *peers, uint32_t index)
     return index < peers->begun || peers->uses[index - peers->begun] > 0;
 }
 
-/* A communicator that is being made may have them. */
-static bool note_unborn(struct tb_peers *peers, uint32_t first, uint32_t count, int error)
-{
-    struct tb_lost_range *grown = reallocarray(peers->unborn, peers->unborn_count + 1u, sizeof *grown);
-    if (grown == NULL)
-        return false;
-    peers->unborn = grown;
-    grown[peers->unborn_count++] = (struct tb_lost_range){first, count, error, strdup(tb_error_story())};
-    peers->lost++;
-    return true;
-}
-
 /* Those that are here, or all; how many are not. */
 static uint32_t break_all(struct tb_engine *e, uint32_t first, uint32_t count, bool all, int error)
 {
@@ -305,7 +278,11 @@ static uint32_t break_all(struct tb_engine *e, uint32_t first, uint32_t count, b
 
 void tb_peers_lose(struct tb_engine *e, uint32_t first, uint32_t count, int error)
 {
-    if (break_all(e, first, count, false, error) > 0 && !note_unborn(&e->peers, first, count, error))
+    if (break_all(e, first, count, false, error) == 0)
+        return;
+    if (tb_unborn_add(&e->peers.unborn, first, count, error)) /* a communicator that is being made may have them */
+        e->peers.lost++;
+    else
         break_all(e, first, count, true, error);
 }
 

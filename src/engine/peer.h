@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "engine/likely.h"
 #include "engine/port.h"
+#include "engine/unborn.h"
 #include "wire/wire.h"
 
 /* What a process may send to another one before it hears that it was consumed. */
@@ -76,13 +77,6 @@ struct tb_note {
     struct tb_message message;
 };
 
-/* Processes that were lost before anybody here needed them. */
-struct tb_lost_range {
-    uint32_t first, count;
-    int error;
-    char *story; /* may be NULL */
-};
-
 /* All of an engine. */
 struct tb_peers {
     struct tb_peer **by_index; /* NULL where one was not needed yet, or is not any more */
@@ -99,8 +93,7 @@ struct tb_peers {
     uint32_t fresh;     /* of the dying, so many of whom channels do not know it yet */
     uint32_t strangers; /* that there are, or were; what all of them have made early: */
     uint32_t unknown, early;
-    struct tb_lost_range *unborn; /* of whom there is no peer: one that is made is lost from the beginning */
-    uint32_t unborn_count;
+    struct tb_unborn unborn; /* of whom there is no peer: one that is made is lost from the beginning */
 };
 
 int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant);
@@ -118,7 +111,6 @@ static inline bool tb_peers_mourn(const struct tb_peers *peers) /* whether it ha
 
 /* So many processes, from that index on, for which there is room, are lost, with the present story. */
 void tb_peers_lose(struct tb_engine *e, uint32_t first, uint32_t count, int error);
-bool tb_peers_has_lost(const struct tb_peers *peers, uint32_t index); /* though there is no peer of it */
 
 struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index); /* NULL: no memory; the story is told */
 int tb_peer_reach(struct tb_peer *p);                              /* finds the endpoint */

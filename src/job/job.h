@@ -8,6 +8,7 @@
 #include "job/bond.h"
 #include "job/border.h"
 #include "job/cost_mapping.h"
+#include "job/handshake_socket.h"
 #include "job/meeting.h"
 #include "job/multicast.h"
 #include "job/sealed_map.h"
@@ -489,15 +490,6 @@ enum tb_ended_flags {
 
 void tb_ended_put(struct tb_writer *w, const struct tb_ended *ended);
 int tb_ended_get(struct tb_reader *r, struct tb_ended *ended);
-
-/* A handshake (wire.h) over a socket. Receiving waits only where the socket does, and takes not a byte that follows.
- * TB_OK: the next verdict is there; TB_AGAIN; TB_ERR_CLOSED: the other side has ended; TB_ERR_SYSTEM: errno says why.
- * No story. */
-int tb_handshake_socket_receive(struct tb_handshake *h, int socket);
-/* Sends the output, if there is some. TB_OK, or TB_ERR_CLOSED: a new connection always has room for it. */
-int tb_handshake_socket_send(struct tb_handshake *h, int socket);
-/* To one whose hello has proved a secret: welcome, unless it repeats what was heard before. */
-int tb_handshake_socket_welcome(struct tb_handshake *h, struct tb_nonces *nonces, int socket);
 
 /* A pair of byte streams with control frames in both directions. Never blocks. Writing to a closed one is an error, not
  * a signal, because launcher and agent ignore SIGPIPE. One thread. */

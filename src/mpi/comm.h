@@ -141,8 +141,6 @@ void tb_comm_abandon(uint64_t context, const struct tb_comm_shape *shape);
 /* One that the program was given, and cannot have after all: the handle is no longer valid. Later the program's hold on
  * it is given up, with its attributes. */
 void tb_comm_invalidate(struct tb_comm *comm);
-/* What MPI_Comm_idup has made has its context. An error: another job names one that cannot be. */
-int tb_comm_enter_duplicate(struct tb_comm *comm, uint64_t context);
 void tb_comm_undo(struct tb_comm *comm);
 /* From now on it does not connect this process with others (bond.h), unless it was freed. Once is enough. */
 void tb_comm_unbond(struct tb_comm *comm, bool freed);

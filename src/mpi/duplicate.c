@@ -98,14 +98,6 @@ struct idup {
     struct telling tellings[2];
 };
 
-int tb_comm_enter_duplicate(struct tb_comm *comm, uint64_t context)
-{
-    int error = tb_foreign_check_first(comm, context, comm); /* its groups are those of the old one */
-    if (error == TB_OK)
-        tb_comm_enter(comm, context);
-    return error;
-}
-
 /* The last one is done: the communicator gets its context. */
 static void idup_finish(struct idup *d)
 {
@@ -114,10 +106,14 @@ static void idup_finish(struct idup *d)
     d->context = d->decides ? d->context : d->heard;
     if (error == TB_OK && d->context == 0)
         error = tb_error(TB_ERR_LIMIT, "the rank that decides has made too many communicators");
-    if (error == TB_OK && !tb_self.laned)
-        error = tb_comm_enter_duplicate(p->duplicate.comm, d->context);
-    else if (error == TB_OK)
+    if (error == TB_OK && tb_self.laned) {
         p->duplicate.context = d->context; /* this thread is in another part of the engine, maybe */
+    } else {
+        if (error == TB_OK) /* its groups are those of the old one */
+            error = tb_foreign_check_first(p->duplicate.comm, d->context, p->duplicate.comm);
+        if (error == TB_OK)
+            tb_comm_enter(p->duplicate.comm, d->context);
+    }
     free(d);
     if (error < 0) {
         p->duplicate.code = tb_error_code_below(error, "MPI_Comm_idup");

@@ -7,6 +7,7 @@
 #include "mpi/buffered.h"
 #include "mpi/binding_decls.h"
 #include "mpi/collective_request.h"
+#include "mpi/foreign.h"
 
 /* ---- is it done, and waiting ------------------------------------------------------------------------------------- */
 
@@ -162,7 +163,10 @@ static int collect_generalized(struct tb_pending *p, MPI_Status *status)
 /* Whoever has ended it may have been in a part of the engine from which another one cannot be entered. */
 static void enter_duplicate(struct tb_pending *p)
 {
-    int error = p->duplicate.context != 0 ? tb_comm_enter_duplicate(p->duplicate.comm, p->duplicate.context) : TB_OK;
+    uint64_t context = p->duplicate.context;
+    int error = context != 0 ? tb_foreign_check_first(p->duplicate.comm, context, p->duplicate.comm) : TB_OK;
+    if (context != 0 && error == TB_OK)
+        tb_comm_enter(p->duplicate.comm, context);
     p->duplicate.context = 0;
     if (error < 0) {
         p->duplicate.code = tb_error_code_below(error, "MPI_Comm_idup");

@@ -1,5 +1,5 @@
 /* pair: frames between processes of one host that were not started together, two by two, through memory that only the
- * two share (shared.h), with the rings of shm (lane.h). It is made when one of them first has something for the other:
+ * two share (shared.h), with the rings of shm (duct.h). It is made when one of them first has something for the other:
  * the agent, which has started both, makes it and gives each its half through `adopt`.
  *
  * Both may ask at the same time. An agent has one thread and gives everything to both in the same order: the first that
@@ -18,7 +18,7 @@
 #include "transport/pair/pair_param.h"
 #include "transport/pair/shared.h"
 #include "transport/shm/doorbell.h"
-#include "transport/shm/lane.h"
+#include "transport/shm/duct.h"
 #include "transport/tcp/late.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ struct pair_peer {
     struct tb_list on_linked; /* in the transport's `linked` while there is memory and a socket */
     struct tb_list notice;    /* in the transport's notices when there is something to tell from poll */
     struct tb_pair_shared shared;
-    struct tb_lane lane;
+    struct tb_duct duct;
     bool known;   /* to the owner: no need for `opened` */
     bool asked;   /* for a connection; the answer is outstanding */
     bool waiting; /* the owner got TB_AGAIN for want of one, and is told when it is there */
@@ -106,7 +106,7 @@ static void peer_unlink(struct pair *t, struct pair_peer *p, bool left)
 {
     if (peer_is_linked(p)) {
         epoll_ctl(t->epoll, EPOLL_CTL_DEL, p->shared.socket, NULL);
-        tb_lane_close(&p->lane);
+        tb_duct_close(&p->duct);
     }
     tb_list_remove(&p->on_linked);
     tb_pair_shared_close(&p->shared, left);
@@ -142,7 +142,7 @@ static int socket_adopt(struct pair *t, struct pair_peer *p, int descriptor)
     if (error != TB_OK)
         return error;
     p->shared.socket = descriptor;
-    tb_lane_open(&p->lane, &p->head, p->shared.out, p->shared.in, tb_pair_bulk());
+    tb_duct_open(&p->duct, &p->head, p->shared.out, p->shared.in, tb_pair_bulk());
     tb_memory_card_write(&p->shared.own->card, &t->token);
     tb_list_append(&t->linked, &p->on_linked);
     p->asked = false;
@@ -221,7 +221,7 @@ static void peer_part(struct pair *t, struct pair_peer *p)
     const struct tb_pair_side *other = p->shared.other;
     uint32_t index = p->head.proc.index;
     bool left = atomic_load_explicit(&other->left, memory_order_seq_cst) != 0;
-    bool unused = atomic_load_explicit(&other->card.pid, memory_order_acquire) == 0 && p->lane.writer.tail == 0;
+    bool unused = atomic_load_explicit(&other->card.pid, memory_order_acquire) == 0 && p->duct.writer.tail == 0;
     peer_unlink(t, p, false);
     if (left)
         peer_fail(t, p, tb_error(TB_ERR_CLOSED, "process %u has left", index));
@@ -257,9 +257,9 @@ static int pair_send(struct tb_endpoint *endpoint, const struct tb_envelope *env
     struct tb_ring_frame frame;
     if (__builtin_expect(!peer_is_linked(p), 0))
         return peer_ask(t, p);
-    if (!tb_lane_write(&p->lane, &t->blocked, envelope, payload, &frame))
+    if (!tb_duct_write(&p->duct, &t->blocked, envelope, payload, &frame))
         return TB_AGAIN;
-    tb_ring_publish(&p->lane.writer, &frame);
+    tb_ring_publish(&p->duct.writer, &frame);
     tb_pair_shared_wake(&p->shared);
     t->head.sent++;
     return TB_OK;
@@ -273,7 +273,7 @@ static bool notice_tell(struct pair *t, struct pair_peer *p)
         p->known = true;
         up->opened(up->context, &p->head);
     }
-    if (p->gone && tb_lane_ready(&p->lane))
+    if (p->gone && tb_duct_ready(&p->duct))
         return false;
     if (p->gone)
         peer_part(t, p);
@@ -318,12 +318,12 @@ static int pair_poll(struct tb_transport *transport)
         done += notices_tell(t);
     TB_LIST_EACH (p, &t->linked, struct pair_peer, on_linked) {
         bool waits = false;
-        done += tb_lane_receive(&p->lane, &t->config.upcalls, &waits);
+        done += tb_duct_receive(&p->duct, &t->config.upcalls, &waits);
         if (waits)
             tb_pair_shared_wake(&p->shared);
     }
     if (__builtin_expect(!tb_list_empty(&t->blocked), 0))
-        done += tb_lanes_unblock(&t->blocked, &t->config.upcalls);
+        done += tb_ducts_unblock(&t->blocked, &t->config.upcalls);
     return done;
 }
 
@@ -338,8 +338,8 @@ static bool pair_arm(struct tb_transport *transport)
     TB_LIST_EACH (p, &t->linked, struct pair_peer, on_linked)
         tb_doorbell_sleep(&p->shared.own->state);
     TB_LIST_EACH (p, &t->linked, struct pair_peer, on_linked)
-        ready = ready || tb_lane_ready(&p->lane);
-    return !ready && !tb_lanes_have_room(&t->blocked);
+        ready = ready || tb_duct_ready(&p->duct);
+    return !ready && !tb_ducts_have_room(&t->blocked);
 }
 
 static void pair_disarm(struct tb_transport *transport)

@@ -1,6 +1,6 @@
 /* shm: frames between the ranks of one host, through rings in the memory that they share (see segment.h and ring.h).
  *
- * How frames pass them is in lane.h: a send is TB_OK or TB_AGAIN.
+ * How frames pass them is in duct.h: a send is TB_OK or TB_AGAIN.
  *
  * A rank sleeps as doorbell.h says. It is woken by whoever writes a record for it, by whoever frees room in a ring that
  * it has found full, and by whoever leaves: only before it sleeps does it look for those.
@@ -25,7 +25,7 @@
 #include "transport/transport.h"
 #include "transport/shm/board.h"
 #include "transport/shm/doorbell.h"
-#include "transport/shm/lane.h"
+#include "transport/shm/duct.h"
 #include "transport/shm/segment.h"
 #include "transport/shm/shm_param.h"
 
@@ -34,7 +34,7 @@
 /* Another rank of this host, or this one. Made when it is first asked for or heard of. */
 struct shm_peer {
     struct tb_endpoint endpoint;
-    struct tb_lane lane;
+    struct tb_duct duct;
     struct tb_shm_page *page;
     int doorbell;
     uint32_t local; /* its number on this host */
@@ -185,7 +185,7 @@ static int shm_peer_make(struct shm_transport *shm, uint32_t local, struct shm_p
     peer->page = tb_shm_page_of(config->segment, local);
     peer->doorbell = config->doorbells[local];
     peer->local = local;
-    tb_lane_open(&peer->lane, &peer->endpoint, tb_shm_ring_of(config->segment, count, own, local, shm->bulk),
+    tb_duct_open(&peer->duct, &peer->endpoint, tb_shm_ring_of(config->segment, count, own, local, shm->bulk),
                  tb_shm_ring_of(config->segment, count, local, own, shm->bulk), shm->bulk);
     shm->peers[local] = *made = peer;
     return TB_OK;
@@ -233,10 +233,10 @@ static bool shm_anything(struct shm_transport *shm)
             return true;
     }
     for (uint32_t i = 0; i < shm->active_count; i++) {
-        if (tb_lane_ready(&shm->active[i]->lane))
+        if (tb_duct_ready(&shm->active[i]->duct))
             return true;
     }
-    return tb_lanes_have_room(&shm->blocked);
+    return tb_ducts_have_room(&shm->blocked);
 }
 
 static bool shm_arm(struct tb_transport *transport)
@@ -283,13 +283,13 @@ static int shm_send(struct tb_endpoint *endpoint, const struct tb_envelope *enve
     struct shm_peer *peer = (struct shm_peer *)endpoint;
     struct shm_transport *shm = shm_of(endpoint->transport);
     struct tb_ring_frame frame;
-    if (!tb_lane_write(&peer->lane, &shm->blocked, envelope, payload, &frame)) {
+    if (!tb_duct_write(&peer->duct, &shm->blocked, envelope, payload, &frame)) {
         shm->unusual = true;
         return TB_AGAIN;
     }
     if (__builtin_expect(!peer->announced, 0))
         shm_announce(shm, peer);
-    tb_ring_publish(&peer->lane.writer, &frame);
+    tb_ring_publish(&peer->duct.writer, &frame);
     shm_wake(shm, peer);
     return TB_OK;
 }
@@ -329,7 +329,7 @@ static void shm_admit(struct shm_transport *shm, uint32_t word)
 static inline int shm_receive(struct shm_transport *shm, struct shm_peer *peer)
 {
     bool waits = false;
-    int got = tb_lane_receive(&peer->lane, &shm->config.upcalls, &waits);
+    int got = tb_duct_receive(&peer->duct, &shm->config.upcalls, &waits);
     if (waits)
         shm_wake(shm, peer);
     return got;
@@ -340,7 +340,7 @@ static bool shm_has_more(const struct shm_transport *shm, const struct shm_peer 
 {
     uint32_t word = peer->local / 64, bit = peer->local % 64;
     uint64_t unheard = atomic_load_explicit(&shm->page->senders[word], memory_order_relaxed) & ~shm->heard[word];
-    return unheard >> bit & 1 || tb_ring_ready(&peer->lane.reader);
+    return unheard >> bit & 1 || tb_ring_ready(&peer->duct.reader);
 }
 
 /* Those that have left, once all that they had sent has been delivered, and also those that were never heard of:
@@ -351,7 +351,7 @@ static int shm_part(struct shm_transport *shm, bool *more)
     int told = 0;
     for (uint32_t i = 0; i < shm->config.local_count; i++) {
         struct shm_peer *peer = shm->peers[i];
-        if (i == shm->config.local_index || (peer != NULL && (peer->left || peer->lane.damaged)) ||
+        if (i == shm->config.local_index || (peer != NULL && (peer->left || peer->duct.damaged)) ||
             atomic_load_explicit(&tb_shm_page_of(shm->config.segment, i)->left, memory_order_acquire) == 0)
             continue;
         if (peer == NULL && shm_peer_make(shm, i, &peer) == TB_OK)
@@ -371,7 +371,7 @@ static int shm_part(struct shm_transport *shm, bool *more)
 static int shm_unusual(struct shm_transport *shm)
 {
     bool more = false;
-    int done = tb_lanes_unblock(&shm->blocked, &shm->config.upcalls);
+    int done = tb_ducts_unblock(&shm->blocked, &shm->config.upcalls);
     if (shm->departures > 0)
         done += shm_part(shm, &more);
     shm->unusual = more || !tb_list_empty(&shm->blocked);
