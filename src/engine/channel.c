@@ -1,4 +1,3 @@
-/* Longer than 600 lines because making, entering and losing a channel share what nobody else may touch. */
 #include "engine/engine_state.h"
 
 #include <stdio.h>
