@@ -18,7 +18,7 @@ TB_PARAM_TIME_ROW(spin, "50us", 0, TB_PARAM_LONGEST, 0,
 TB_PARAM_BOOL_ROW(progress_thread, "no", TB_PARAM_LOCAL,
                   "a thread of the library makes progress while the program computes")
 TB_PARAM_INT_ROW(
-    lanes, "4", 1, 8, TB_PARAM_LOCAL,
+    lanes, "1", 1, 8, TB_PARAM_LOCAL,
     "parts of a process with MPI_THREAD_MULTIPLE, each with a lock of its own; 1: one lock for all threads")
 TB_PARAM_TIME_ROW(connect_timeout, "20s", 100 * TB_PARAM_MS, TB_PARAM_LONGEST, 0,
                   "how long a connection between two ranks of one cluster may take to be made")

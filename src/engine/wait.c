@@ -407,7 +407,9 @@ static void engine_poll_until(struct tb_engine *e, struct tb_waiter *w)
             seen = e->waiting.events;
             waiters_look(&e->waiting);
         }
-        if (w->satisfied)
+        if (TB_UNLIKELY(e->lanes != NULL) && !tb_list_empty(&e->runs.put_off))
+            tb_runs_resume(&e->runs);
+        if (w->satisfied || (w->request != NULL && tb_request_done(w->request)))
             break;
         if (n > 0)
             patience_renew(&p);
@@ -432,6 +434,7 @@ static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
             if (e->lanes != NULL)
                 tb_lanes_work.poll_begin(e);
             engine_poll_until(e, w);
+            w->satisfied = true;
             e->waiting.poller = NULL;
             if (e->lanes != NULL)
                 tb_lanes_work.poll_end(e);
