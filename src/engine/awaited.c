@@ -17,7 +17,7 @@ static bool lane_awaited(struct tb_engine *e, bool pending, void (*each)(void *c
     bool named = false;
     for (uint32_t i = 0; i < e->peers.count; i++) {
         const struct tb_peer *p = e->peers.by_index[i];
-        if (p == NULL || p->self || p->near || p->error != TB_OK)
+        if (p == NULL || p->self || p->local || p->near || p->error != TB_OK)
             continue;
         bool needed = !tb_list_empty(&p->requests);
         named = named || needed;

@@ -134,11 +134,18 @@ static bool view_idle(struct tb_transport *transport)
     return idle;
 }
 
-/* It only reads what does not change, and takes long. */
+/* It takes long, and mostly reads what does not change; what two processes share goes with one of them. */
 static int view_read(struct tb_endpoint *endpoint, uint64_t address, struct tb_spans *into, uint64_t length)
 {
     struct tb_way_shared *way = ((struct tb_way_end *)endpoint)->way;
-    return view_of(endpoint->transport)->real->table->read(way->real, address, into, length);
+    struct view *v = view_of(endpoint->transport);
+    bool goes = v->lanes->hubs[way->hub].table->scope == TB_SCOPE_NEAR;
+    if (goes)
+        transports_lock(v->lanes);
+    int error = v->real->table->read(way->real, address, into, length);
+    if (goes)
+        transports_unlock(v->lanes);
+    return error;
 }
 
 /* The others must not go on with what is given up. */
@@ -178,6 +185,8 @@ static int view_adopt(struct tb_transport *transport, struct tb_proc proc, enum 
     struct view *v = view_of(transport);
     transports_lock(v->lanes);
     int error = v->real->table->adopt(v->real, proc, stream, descriptor);
+    if (v->lanes->sleepers > 0)
+        tb_lanes_work.wake(v->lanes); /* somebody may wait for just that, and has not armed it */
     transports_unlock(v->lanes);
     return error;
 }
@@ -187,6 +196,8 @@ static void view_refused(struct tb_transport *transport, struct tb_proc proc, en
     struct view *v = view_of(transport);
     transports_lock(v->lanes);
     v->real->table->refused(v->real, proc, stream, error);
+    if (v->lanes->sleepers > 0)
+        tb_lanes_work.wake(v->lanes);
     transports_unlock(v->lanes);
 }
 

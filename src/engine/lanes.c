@@ -303,7 +303,8 @@ static bool lane_is_idle(struct tb_engine *e)
 {
     if (!lane_enter(e))
         return true;
-    bool idle = e->inside || tb_sleeping.drivers_idle(e);
+    bool idle = e->inside ||
+                (tb_list_empty(&e->runs.put_off) && tb_list_empty(&e->runs.working) && tb_sleeping.drivers_idle(e));
     tb_engine_unlock(e);
     return idle;
 }
@@ -346,7 +347,7 @@ static bool lane_arm(struct tb_engine *e)
     /* What comes in the memory of this host comes without a frame, and rings for whoever sleeps. */
     for (uint32_t i = 0; i < lanes->count && quiet; i++)
         if (i != e->lane && !atomic_load(&lanes->lanes[i].polled))
-            quiet = lane_is_idle(lanes->lanes[i].engine);
+            quiet = !tb_lane_is_filled(&lanes->lanes[i]) && lane_is_idle(lanes->lanes[i].engine);
     if (!quiet)
         lane_disarm(e);
     return quiet;

@@ -75,10 +75,10 @@ void tb_request_finish(struct tb_request *r, int error)
     /* From here on the request may be gone, unless its callback is still to come. */
     if (TB_UNLIKELY(waiter != NULL))
         tb_waiting_wake(&e->waiting, waiter);
-    if (TB_UNLIKELY(e->lanes != NULL))
-        tb_lanes_finished(e->lanes, e->lane);
     if (complete != NULL)
         complete(r);
+    if (TB_UNLIKELY(e->lanes != NULL)) /* what is waited for may be what the callback has done */
+        tb_lanes_finished(e->lanes, e->lane);
     if (TB_LIKELY(channel != NULL))
         tb_channel_drop(channel);
 }

@@ -407,8 +407,10 @@ static void engine_poll_until(struct tb_engine *e, struct tb_waiter *w)
             seen = e->waiting.events;
             waiters_look(&e->waiting);
         }
-        if (TB_UNLIKELY(e->lanes != NULL) && !tb_list_empty(&e->runs.put_off))
+        if (TB_UNLIKELY(e->lanes != NULL) && !tb_list_empty(&e->runs.put_off)) {
             tb_runs_resume(&e->runs);
+            n++;
+        }
         if (w->satisfied || (w->request != NULL && tb_request_done(w->request)))
             break;
         if (n > 0)
@@ -433,6 +435,9 @@ static void engine_wait(struct tb_engine *e, struct tb_waiter *w)
             e->waiting.poller = w;
             if (e->lanes != NULL)
                 tb_lanes_work.poll_begin(e);
+            /* A standby may have come in after the one who has polled before, and put off what this one waits for. */
+            if (!tb_list_empty(&e->runs.put_off))
+                tb_runs_resume(&e->runs);
             engine_poll_until(e, w);
             w->satisfied = true;
             e->waiting.poller = NULL;

@@ -229,18 +229,20 @@ bool tb_foreign_job_all_left(const struct tb_foreign_job *job)
     return job->staying == 0;
 }
 
-bool tb_foreign_job_misses(const struct tb_foreign_job *job, uint32_t first, uint32_t count)
+bool tb_foreign_job_misses(struct tb_foreign_job *job, uint32_t first, uint32_t count)
 {
+    bool misses = false;
     for (uint32_t i = 0; i < job->member_count; i++)
-        if (job->members[i].index - first < count)
-            return true;
-    return false;
+        if (job->members[i].index - first < count && !job->members[i].told)
+            misses = job->members[i].told = true;
+    return misses;
 }
 
 void tb_foreign_job_note_lost(struct tb_foreign_job *job, uint32_t first, uint32_t count)
 {
     for (uint32_t i = 0; i < job->member_count; i++)
-        job->members[i].lost = job->members[i].lost || job->members[i].index - first < count;
+        if (job->members[i].index - first < count && !job->members[i].told)
+            job->members[i].lost = true;
 }
 
 bool tb_foreign_job_take_lost(struct tb_foreign_job *job, uint32_t *first, uint32_t *count)
@@ -251,6 +253,7 @@ bool tb_foreign_job_take_lost(struct tb_foreign_job *job, uint32_t *first, uint3
     *first = i < job->member_count ? job->members[i].index : 0;
     for (*count = 0; i < job->member_count && job->members[i].lost && job->members[i].index == *first + *count; i++) {
         job->members[i].lost = false;
+        job->members[i].told = true;
         ++*count;
     }
     return *count > 0;

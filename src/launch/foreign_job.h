@@ -11,6 +11,7 @@ struct tb_foreign_member {
     uint32_t meeting; /* the last one at which it has met some of theirs */
     bool left;        /* it has no communicator with them any more, or has ended */
     bool lost;        /* it has died, and our job goes on, which they are to be told */
+    bool told;        /* and were: once is enough */
 };
 
 struct tb_foreign_job {
@@ -48,9 +49,9 @@ int tb_foreign_job_meet(struct tb_foreign_job *job, const uint32_t *procs, uint3
 /* One of ours has left, after that meeting: if there was a later one, it has not. 0: it has ended. */
 void tb_foreign_job_leave(struct tb_foreign_job *job, uint32_t index, uint32_t meeting);
 bool tb_foreign_job_all_left(const struct tb_foreign_job *job);
-/* Of ours, those of a range have died: whether some of them have met theirs. What cannot be told now is noted, and
- * taken out later, range by range, until there is none. */
-bool tb_foreign_job_misses(const struct tb_foreign_job *job, uint32_t first, uint32_t count);
+/* Of ours, those of a range have died: whether some of them have met theirs, and that was not asked before. What cannot
+ * be told now is noted, and taken out later, range by range, until there is none. */
+bool tb_foreign_job_misses(struct tb_foreign_job *job, uint32_t first, uint32_t count);
 void tb_foreign_job_note_lost(struct tb_foreign_job *job, uint32_t first, uint32_t count);
 bool tb_foreign_job_take_lost(struct tb_foreign_job *job, uint32_t *first, uint32_t *count);
 void tb_foreign_job_put_names(const struct tb_foreign_job *job, struct tb_writer *w); /* as in TB_BORDER_NAMES */

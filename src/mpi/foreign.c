@@ -241,6 +241,9 @@ int tb_foreign_names_get(struct tb_news *names)
     uint32_t count = (uint32_t)(names->bytes / sizeof(struct name));
     const struct name *all = names->data;
     uint32_t *procs = names->data;
+    if (count > TB_JOB_RANKS_LIMIT || names->bytes % sizeof(struct name) != 0)
+        return tb_error(TB_ERR_PROTOCOL, "the other group is said to have %llu bytes of processes",
+                        (unsigned long long)names->bytes);
     for (uint32_t i = 0; i < count; i++) {
         struct name name = all[i]; /* what is written lies before what is still to be read */
         if (!tb_worlds_find(&tb_self.job.book, name.home, name.generation, &procs[i]))

@@ -73,7 +73,12 @@ static int connect_groups(const char *call, struct tb_comm *local, uint32_t lead
     if (error == TB_OK)
         error = tb_foreign_names_put(shape.procs, local->size, peer != NULL ? tb_comm_proc(peer, remote) : 0, &mine);
     error = tb_agree_across(error, local, leader, peer, remote, match, &mine, &theirs, &context);
-    if (error == TB_OK && (error = tb_foreign_names_get(&theirs)) != TB_OK)
+    bool told = error == TB_OK;
+    if (told)
+        error = tb_foreign_names_get(&theirs);
+    if (error == TB_OK && theirs.bytes == 0)
+        error = tb_error(TB_ERR_PROTOCOL, "the leader of the other group, of another job, says that nobody is in it");
+    if (told && error != TB_OK)
         free(theirs.data);
     if (error == TB_OK)
         error = inter_new(local, &shape, &theirs, &overlap, made);

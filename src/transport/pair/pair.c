@@ -289,7 +289,7 @@ static bool notice_tell(struct pair *t, struct pair_peer *p)
         p->waiting = false; /* what was there has ended unused: it may ask again */
         up->writable(up->context, &p->head);
     }
-    return true;
+    return p->error == TB_OK || p->told; /* asking again may have failed */
 }
 
 static int notices_tell(struct pair *t)
