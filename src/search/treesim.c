@@ -85,18 +85,6 @@ int tb_treesim_timeline(struct tb_problem *problem, const struct tb_forest *fore
     return error;
 }
 
-const uint64_t *tb_treesim_starts(const struct tb_problem *problem)
-{
-    const struct tb_treesim *s = problem->context;
-    return s->starts;
-}
-
-const uint64_t *tb_treesim_ends(const struct tb_problem *problem)
-{
-    const struct tb_treesim *s = problem->context;
-    return s->ends;
-}
-
 /* How long `bytes` take at each rate of a table; no sum of them may be longer than LONGEST. */
 static int times_make(uint64_t **times, const uint64_t *rates, uint32_t rows, uint32_t columns, uint64_t bytes,
                       uint64_t sums)
@@ -186,7 +174,7 @@ static int state_make(struct tb_treesim *s, const struct tb_treesim_source *sour
     bool all = source->operation == TB_OPERATION_GATHER || source->operation == TB_OPERATION_SCATTER;
     s->links = calloc(links, sizeof *s->links);
     uint32_t *numbers = malloc(5 * nodes * sizeof *numbers);
-    uint64_t *times = malloc(3 * nodes * sizeof *times);
+    uint64_t *times = malloc(2 * nodes * sizeof *times);
     s->turn = numbers;
     s->end_work = times;
     if (s->links == NULL || numbers == NULL || times == NULL)
@@ -196,8 +184,7 @@ static int state_make(struct tb_treesim *s, const struct tb_treesim_source *sour
     s->behind = numbers + 3 * nodes;
     s->weight = all ? numbers + 4 * nodes : NULL;
     s->starts = times + nodes;
-    s->ends = times + 2 * nodes;
-    memset(times, 0, 3 * nodes * sizeof *times);
+    memset(times, 0, 2 * nodes * sizeof *times);
     return tb_event_heap_open(&s->heap, 2 * source->nodes, (uint32_t)(2 * nodes + links));
 }
 

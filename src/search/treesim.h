@@ -54,11 +54,6 @@ struct tb_treesim_transfer {
 int tb_treesim_timeline(struct tb_problem *problem, const struct tb_forest *forest, struct tb_treesim_transfer *list);
 uint32_t tb_treesim_transfers(const struct tb_problem *problem);
 
-/* When each node's one transfer from its parent (or to it) began and ended when tb_treesim_time was last called, by
- * node; of an allreduce or barrier on the way down. Valid until it is called again. */
-const uint64_t *tb_treesim_starts(const struct tb_problem *problem);
-const uint64_t *tb_treesim_ends(const struct tb_problem *problem);
-
 /* The link that a transfer takes, and how long it takes alone; for searchers that simulate by themselves.
  * TB_TREESIM_ALONE: nothing shares with it. */
 #define TB_TREESIM_ALONE UINT64_MAX

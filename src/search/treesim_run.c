@@ -110,7 +110,6 @@ static void node_begin(struct tb_treesim *s, uint32_t node, uint64_t now)
 static void transfer_arrived(struct tb_treesim *s, uint32_t c, uint64_t now, bool go_on)
 {
     uint32_t parent = s->tree->parent[c];
-    s->ends[c] = now;
     if (s->timeline != NULL) {
         uint32_t from = s->up ? c : parent, to = s->up ? parent : c;
         uint32_t level = s->clusters[from] == s->clusters[to] ? 0 : 1;

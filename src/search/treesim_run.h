@@ -35,7 +35,7 @@ struct tb_treesim {
     uint32_t *weight;                     /* of gather and scatter: nodes that it leads to, with itself */
     uint32_t *behind;                     /* transfer that ends next on the same link, by its child */
     uint64_t *end_work;                   /* of a transfer on a link */
-    uint64_t *starts, *ends;              /* of transfers, by child */
+    uint64_t *starts;                     /* of transfers, by child */
     struct tb_treesim_transfer *timeline; /* NULL: nobody wants it */
     uint32_t timeline_count;
 };

@@ -181,8 +181,8 @@ static void clusters_at_sites(void **state)
     tb_treesim_close(problem);
 }
 
-/* Figures 23 to 25. The text tells the times behind node 4 and node 5; what node 0 takes to send to them it does not
- * tell: here 10 and 1. */
+/* Figures 23 to 25. The text tells the times behind node 4 and node 5; what node 0 takes to send to them stands only in
+ * the pictures, which we do not have: here 10 and 1, as in tests/check-sim.py. */
 static void figures_23_to_25(void **state)
 {
     static const uint32_t times[][3] = {{0, 5, 1}, {0, 4, 10}, {5, 1, 1}, {4, 2, 30}, {4, 6, 1}, {2, 3, 1}, {2, 7, 1}};
