@@ -3,6 +3,7 @@
 jobs that follow a plan, on hosts that are all this machine, and say so; jobs for which a plan is not made; plans that were
 damaged. A case for each."""
 import os
+import pty
 import random
 import re
 import resource
@@ -229,6 +230,33 @@ def time_ends(folder):
     return True
 
 
+def progress(folder):
+    """A terminal is shown how far it is: one line, written over and over, and gone in the end. Others are told nothing of it."""
+    words = [os.path.join(BIN, "tombolo"), "plan", THREE, "-o", os.path.join(folder, "x.plan"), "--op", "bcast,reduce", "--bytes", "64k,1m", "--time", "2s"]
+    terminal, inside = pty.openpty()
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=inside) as process:
+        os.close(inside)
+        seen = b""
+        try:
+            while data := os.read(terminal, 4096):
+                seen += data
+        except OSError:  # nobody has it open any more
+            pass
+        code = process.wait(HANG_S)
+    os.close(terminal)
+    lines = seen.decode().split("\r\033[K")
+    shown = re.compile(r"tombolo plan: (algorithms|trees), (\d+) of (\d+): (bcast|reduce) of (64k|1m) bytes, root \w+(: [\d.]+ us)?")
+    found = [shown.fullmatch(line) for line in lines[1:-1]]
+    if code != 0 or len(lines) < 4 or lines[0] or lines[-1] or not all(found):
+        return f"exit code {code}, {lines}"
+    if {one[1] for one in found} != {"algorithms", "trees"} or any(not 1 <= int(one[2]) <= int(one[3]) for one in found) or len({one[3] for one in found}) != 1:
+        return f"both parts, and which of how many entries: {lines}"
+    if not any(one[6] for one in found if one[1] == "trees"):
+        return f"what the best takes so far: {lines}"
+    _, err, _ = plan(*words[2:])
+    return ("\r" not in err and "trees" not in err) or f"no terminal, but: {err}"
+
+
 def outputs(folder):
     """A file is replaced as a whole; what is no file stays what it is, and is written to."""
     words = THREE, "--op", "barrier", "--evaluations", "1", "-o"
@@ -453,7 +481,7 @@ def guide(folder):
 
 
 if __name__ == "__main__":
-    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, one_planner, dealt, wrong_words, odd_names, no_trees, time_ends, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
+    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, one_planner, dealt, wrong_words, odd_names, no_trees, time_ends, progress, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
                                                        one_host, bad_files, alone, broken, guide]}
     chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))
