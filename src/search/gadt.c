@@ -92,7 +92,7 @@ static int nodes_grow(struct gadt *g, const uint32_t *priorities)
     return TB_OK;
 }
 
-/* Behind the node that stands for a cluster come its own nodes as the best schedule inside has them, and the clusters
+/* Behind the node that stands for a cluster come its own nodes as the schedule inside has them, and the clusters
  * that it serves; where these come is a gene of its own: the number of its own that it serves before the first, and
  * before each of the others. */
 static int clusters_grow(struct gadt *g, const uint32_t *priorities)
@@ -183,21 +183,41 @@ static void gadt_close(struct gadt *g)
     tb_search_tree_close(&g->whole);
 }
 
+/* The root is in front, and others stand as they are numbered, so that of equal priorities the lower node is first. */
+static int nodes_open(struct gadt *g, struct tb_search_run *run)
+{
+    const uint32_t root = run->problem->root;
+    *g = (struct gadt){.grow = nodes_grow};
+    int error = gadt_open(g, run, run->problem->nodes);
+    for (uint32_t i = 0; error == TB_OK && i < g->count; i++)
+        g->nodes[i] = i == 0 ? root : i <= root ? i - 1 : i;
+    return error;
+}
+
 int tb_gadt(struct tb_search_run *run)
 {
-    const struct tb_problem *problem = run->problem;
-    struct gadt g = {.grow = nodes_grow};
-    int error = gadt_open(&g, run, problem->nodes);
-    for (uint32_t i = 0; error == TB_OK && i < problem->nodes; i++)
-        g.nodes[i] = (uint32_t)(((uint64_t)problem->root + i) % problem->nodes);
+    struct gadt g;
+    int error = nodes_open(&g, run);
     if (error == TB_OK)
         error = strings_search(&g, 2, 0);
     gadt_close(&g);
     return error;
 }
 
-/* The best schedule inside each cluster: a binomial tree, or what ECEF finds and the longest branch first, whichever is
- * shorter when nothing is shared; inside a cluster nothing is. */
+int tb_gadt_value(struct tb_search_run *run, const uint32_t *genes, uint64_t *value)
+{
+    struct gadt g;
+    int error = nodes_open(&g, run);
+    if (error == TB_OK) {
+        longest_find(&g);
+        error = string_value(&g, genes, value);
+    }
+    gadt_close(&g);
+    return error;
+}
+
+/* The schedule inside each cluster: a binomial tree, or what ECEF finds and the longest branch first, whichever is
+ * shorter when nothing is shared; inside a cluster nothing is. Between nodes that are alike the first is the best. */
 static int inside_make(struct gadt *g, struct tb_search_tree *inside)
 {
     const struct tb_problem *problem = g->run->problem;

@@ -49,7 +49,7 @@ enum tb_searcher {
     TB_SEARCH_ECEF_CLUSTERS, /* the same between clusters, a binomial tree in each */
     TB_SEARCH_LPBF,
     TB_SEARCH_GADT,
-    TB_SEARCH_GADT_CLUSTERS, /* over clusters, the best schedule inside each */
+    TB_SEARCH_GADT_CLUSTERS, /* over clusters, the shorter of two schedules inside each */
     TB_SEARCH_OPTIMUM,       /* over all trees and orders, without deliberate idling */
     TB_SEARCH_OWN,           /* from LPBF on, improved by local search */
     TB_SEARCH_COUNT
