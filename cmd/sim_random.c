@@ -14,13 +14,14 @@ struct tally {
     double time, planning;       /* sums, in seconds */
     double best;                 /* sum of the best times of the same grids */
     double ratio, square, worst; /* sums of the ratio to the best of each grid, and of its square; the largest */
+    double to_bound;             /* sum of the ratios to the bounds */
     bool limited;
     char not_run[96];
 };
 
 /* The grids of one number of clusters and kind of matrix. */
 struct series {
-    uint32_t clusters;
+    uint32_t clusters, grids;
     bool symmetric;
     uint32_t proven;                       /* grids of which the optimum is known */
     uint32_t above;                        /* in which the bound is above the optimum, which cannot be */
@@ -73,7 +74,7 @@ static void sim_end(struct sim *sim)
 
 /* ---- several grids ----------------------------------------------------------------------------------------------- */
 
-static void tally_add(struct tally *t, const struct sim_row *row, uint64_t best)
+static void tally_add(struct tally *t, const struct sim_row *row, uint64_t best, uint64_t bound)
 {
     if (*row->not_run != 0) {
         snprintf(t->not_run, sizeof t->not_run, "%s", row->not_run);
@@ -87,6 +88,7 @@ static void tally_add(struct tally *t, const struct sim_row *row, uint64_t best)
     t->ratio += ratio;
     t->square += ratio * ratio;
     t->worst = ratio > t->worst ? ratio : t->worst;
+    t->to_bound += bound > 0 ? (double)row->time / (double)bound : 1;
     t->limited = t->limited || row->limited;
 }
 
@@ -97,11 +99,12 @@ static void series_add(struct series *s, struct sim *sim)
     for (uint32_t i = 0; i < sim->row_count; i++) {
         const struct sim_row *row = &sim->rows[i];
         bool optimum = strcmp(row->name, tb_searcher_name(TB_SEARCH_OPTIMUM)) == 0 && *row->not_run == 0;
-        tally_add(&s->tallies[i], row, best);
+        tally_add(&s->tallies[i], row, best, sim->bound);
         s->proven += optimum && !row->limited;
         s->above += sim->bound > row->time;
     }
     s->bound += (double)sim->bound / 1e12;
+    s->grids++;
 }
 
 static int series_run(const struct sim_query *q, struct series *s)
@@ -213,7 +216,7 @@ static void means_print(const struct sim_query *q, const struct series *all, uin
 
 static void grids_print(const struct series *all, uint32_t count, bool symmetric, const struct sim *names)
 {
-    printf("\n%s, ratio of each grid: mean, deviation, worst; time to plan one\n",
+    printf("\n%s, ratio of each grid: mean, deviation, worst; mean ratio to the bound; time to plan one\n",
            symmetric ? "symmetric" : "asymmetric");
     for (uint32_t p = 0; p < names->row_count; p++) {
         struct tally sum = {.grids = 0};
@@ -224,6 +227,7 @@ static void grids_print(const struct series *all, uint32_t count, bool symmetric
             sum.grids += t->grids;
             sum.ratio += t->ratio;
             sum.square += t->square;
+            sum.to_bound += t->to_bound;
             sum.planning += t->planning;
             sum.worst = t->worst > sum.worst ? t->worst : sum.worst;
             sum.limited = sum.limited || t->limited;
@@ -231,17 +235,18 @@ static void grids_print(const struct series *all, uint32_t count, bool symmetric
         if (sum.grids == 0)
             printf("  %-14s %s\n", names->rows[p].name, all[0].tallies[p].not_run);
         else
-            printf("  %-14s %10.3f %10.3f %10.3f %12.3f ms%s\n", names->rows[p].name, sum.ratio / sum.grids,
-                   deviation(sum.ratio, sum.square, sum.grids), sum.worst, sum.planning / sum.grids * 1e3,
-                   sum.limited ? " (stopped by a limit)" : "");
+            printf("  %-14s %10.3f %10.3f %10.3f %10.3f %12.3f ms%s\n", names->rows[p].name, sum.ratio / sum.grids,
+                   deviation(sum.ratio, sum.square, sum.grids), sum.worst, sum.to_bound / sum.grids,
+                   sum.planning / sum.grids * 1e3, sum.limited ? " (stopped by a limit)" : "");
     }
 }
 
 static void series_json(const struct series *s, const struct sim *names, bool last)
 {
-    printf("  {\"clusters\": %u, \"symmetric\": %s, \"proven\": %u, \"bound_above\": %u, \"bound_seconds\": %.12f, "
-           "\"planners\": [\n",
-           s->clusters, s->symmetric ? "true" : "false", s->proven, s->above, s->bound);
+    printf(
+        "  {\"clusters\": %u, \"symmetric\": %s, \"proven\": %u, \"bound_above\": %u, \"mean_bound_seconds\": %.12f, "
+        "\"planners\": [\n",
+        s->clusters, s->symmetric ? "true" : "false", s->proven, s->above, s->grids > 0 ? s->bound / s->grids : 0);
     for (uint32_t p = 0; p < names->row_count; p++) {
         const struct tally *t = &s->tallies[p];
         printf("    {\"planner\": \"%s\", ", names->rows[p].name);
@@ -251,9 +256,10 @@ static void series_json(const struct series *s, const struct sim *names, bool la
             printf("}");
         } else {
             printf("\"grids\": %u, \"mean_seconds\": %.12f, \"ratio_of_means\": %.6f, \"mean_ratio\": %.6f, "
-                   "\"deviation\": %.6f, \"worst\": %.6f, \"planning_seconds\": %.9f, \"complete\": %s}",
+                   "\"deviation\": %.6f, \"worst\": %.6f, \"to_bound\": %.6f, \"planning_seconds\": %.9f, "
+                   "\"complete\": %s}",
                    t->grids, t->time / t->grids, mean_ratio(t), t->ratio / t->grids,
-                   deviation(t->ratio, t->square, t->grids), t->worst, t->planning / t->grids,
+                   deviation(t->ratio, t->square, t->grids), t->worst, t->to_bound / t->grids, t->planning / t->grids,
                    t->limited ? "false" : "true");
         }
         printf("%s\n", p + 1 < names->row_count ? "," : "");

@@ -524,6 +524,33 @@ def gains_are_found():
     assert [one[1:] for one in found] == [(("bcast", 64), 0), (("bcast", 64), 4), (("reduce", 8), 0), (("reduce", 8), 4)], found
 
 
+def plots_have_the_bound():
+    """Figures 38 to 41 beside what planners take, not those of planning times; a planner below it misses a bar."""
+    planning = load("planning")
+
+    class Fake:
+        def __init__(self, above):
+            self.options, self.above, self.drawn, self.missed = types.SimpleNamespace(quick=True), above, {}, []
+
+        def ask(self, *words):
+            row = {"mean_seconds": 0.2, "planning_seconds": 0.01, "complete": True}
+            return {"series": [{"symmetric": kind, "mean_bound_seconds": 0.1, "bound_above": self.above,
+                                "planners": [{**row, "planner": name} for name in ("lpbf", "own")]} for kind in (True, False)]}
+
+        def plot(self, name, _title, _x_name, panels, _note=""):
+            self.drawn[name] = panels
+
+        miss = planning.Bench.miss
+
+    for above in (0, 1):
+        bench = Fake(above)
+        planning.many_nodes(bench, [(8, 8), (16, 8)], lambda nodes, _: nodes, ((38, 39), (44, 45)), "eight clusters", "nodes")
+        for _, lines in bench.drawn["planning-38-39"]:
+            assert list(lines) == ["lpbf", "own", "bound"] and lines["bound"] == {8: 0.1, 16: 0.1}, lines
+        assert all(list(lines) == ["lpbf", "own"] for _, lines in bench.drawn["planning-44-45"]), bench.drawn
+        assert len(bench.missed) == 4 * above, bench.missed
+
+
 def tables_go_between_their_marks():
     planning = load("planning")
     with tempfile.TemporaryDirectory() as planning.GUIDE:
@@ -563,7 +590,7 @@ def main():
              the_wire_time_of_one_copy_has_no_latency, lost_frames_are_not_judged, what_ran_is_known, roots_are_told_apart,
              long_messages_have_a_root_a_cluster, long_jobs_are_planned, levels_are_forced_where_they_can_be, levels_meet_their_bars_or_not,
              hops_are_those_that_were_measured, both_ways_are_alike_or_not, whether_a_plan_was_followed, plans_take_as_long_as_predicted_or_not,
-             plans_are_slower_or_not, slow_plans_are_run_less_often, gains_are_found, tables_go_between_their_marks]
+             plans_are_slower_or_not, slow_plans_are_run_less_often, gains_are_found, plots_have_the_bound, tables_go_between_their_marks]
     failed = 0
     for case in cases:
         try:

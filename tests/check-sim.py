@@ -172,6 +172,21 @@ def seeds():
     for said in ("table 6", "from 1 to 1000", "symmetric, ratio of mean times", "asymmetric, ratio of mean times", "deviation"):
         if said not in text:
             yield f"random grids should say {said!r}: {text}"
+    rows = re.findall(r"^  (\S+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +[\d.]+ ms$", text, re.M)
+    wanted = [(row["planner"], symmetric) for symmetric in (True, False) for row in one[0]["planners"]]
+    if "mean ratio to the bound" not in text or [row[0] for row in rows] != [name for name, _ in wanted]:
+        yield f"a row of each planner and kind, with its ratio to the bound: {text}"
+    for row, (name, symmetric) in zip(rows, wanted):
+        some = [r["to_bound"] for s in one if s["symmetric"] == symmetric for r in s["planners"] if r["planner"] == name]
+        if abs(float(row[4]) - sum(some) / len(some)) > 0.001 or float(row[4]) < float(row[1]) - 0.001:
+            yield f"{name}: the ratio to the bound is {row[4]}, of series {some}"
+    for series in one:  # both are means, so that one can be drawn beside the other
+        if not 0 < series["mean_bound_seconds"] <= min(row["mean_seconds"] for row in series["planners"]) * 1.000001:
+            yield f"the mean of bounds should not be above that of times: {series}"
+    grid = told(*words[:2], "--clusters", "8", "--symmetric", *QUICK)
+    single, = told(*words[:2], "--clusters", "8", "--symmetric", "--asymmetric", "--grids", "1", *QUICK)["series"][:1]
+    if abs(single["mean_bound_seconds"] - grid["bound"]["seconds"]) > 1e-9 or grid["bound"]["seconds"] <= 0:
+        yield f"of one grid it is the bound: {single}, {grid['bound']}"
     if "more than" not in sim("--random", "40", "--clusters", "4", "--symmetric", "--planner", "lpbf,optimum"):
         yield "the optimum of 40 nodes should not be tried"
 
