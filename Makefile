@@ -90,13 +90,13 @@ bench-lab: setup-bench all
 bench-peers: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/peers $(GRID)
 
-## make bench-planning   how good planners are: the tables and plots of docs/guide/planning.md (hours; QUICK=1: minutes)
+## make bench-planning   how good planners are: the tables and plots of docs/guide/planning.md (an hour; QUICK=1: minutes, and nothing is written)
 bench-planning: all
-	@BUILD_DIR=$(abspath $(BUILD)) bench/planning $(if $(QUICK),--quick)
+	@BUILD_DIR=$(abspath $(BUILD)) bench/planning $(if $(QUICK),--quick,--write)
 
-## make bench-planned    jobs that follow plans on emulated grids: as predicted, and beside the library's own choice (an hour)
+## make bench-planned    jobs that follow plans on emulated grids: as predicted, and beside the library's own choice (an hour and a half)
 bench-planned: setup-bench all
-	@BUILD_DIR=$(abspath $(BUILD)) bench/planned
+	@BUILD_DIR=$(abspath $(BUILD)) bench/planned --write
 
 ## make install    install under PREFIX (/usr/local), below DESTDIR if that is given
 install: all

@@ -227,11 +227,16 @@ static int query_parse(struct sim_query *q, char **words)
 
 /* ---- planners ---------------------------------------------------------------------------------------------------- */
 
-uint64_t tb_sim_clock(void)
+static uint64_t clock_read(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t tb_sim_clock(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
 }
 
 struct sim_row *tb_sim_row(struct sim *sim)
@@ -269,9 +274,10 @@ static int planner_run(struct sim *sim, enum tb_searcher searcher)
     struct tb_search_wish wish = sim->query->wish;
     wish.time = sim->query->times[searcher] > 0 ? sim->query->times[searcher] : wish.time;
     wish.evaluations = sim->query->evaluations[searcher] > 0 ? sim->query->evaluations[searcher] : wish.evaluations;
-    uint64_t since = tb_sim_clock();
+    uint64_t since = tb_sim_clock(), processor = clock_read(CLOCK_THREAD_CPUTIME_ID);
     int error = tb_search(sim->problem, searcher, &wish, &result);
     row->planning = tb_sim_clock() - since;
+    row->processor = clock_read(CLOCK_THREAD_CPUTIME_ID) - processor;
     if (error == TB_ERR_LIMIT || error == TB_ERR_UNSUPPORTED) {
         snprintf(row->not_run, sizeof row->not_run, "%s", tb_error_story());
         return TB_OK;

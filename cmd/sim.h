@@ -37,10 +37,11 @@ struct sim_query {
 /* One line of the table. */
 struct sim_row {
     char name[160];
-    char not_run[96];         /* why it was not; "": it was */
-    uint64_t time;            /* picoseconds; TB_COST_NEVER: not known */
-    uint64_t evaluations;     /* 0: it rated nothing */
-    uint64_t planning;        /* nanoseconds */
+    char not_run[96];     /* why it was not; "": it was */
+    uint64_t time;        /* picoseconds; TB_COST_NEVER: not known */
+    uint64_t evaluations; /* 0: it rated nothing */
+    uint64_t planning;    /* nanoseconds, and those of the processor, which others do not lengthen */
+    uint64_t processor;
     bool limited;             /* it ended by a limit of time or evaluations */
     bool catalogue, chosen;   /* an algorithm of the library; the one that it would run */
     struct tb_forest *forest; /* NULL: none */

@@ -54,8 +54,9 @@ static void row_json(const struct sim *sim, const struct sim_row *row)
         tb_json_text(row->reason);
     }
     if (!row->catalogue && *row->not_run == 0)
-        printf(", \"evaluations\": %llu, \"planning_seconds\": %.9f, \"complete\": %s",
-               (unsigned long long)row->evaluations, (double)row->planning / 1e9, row->limited ? "false" : "true");
+        printf(", \"evaluations\": %llu, \"planning_seconds\": %.9f, \"processor_seconds\": %.9f, \"complete\": %s",
+               (unsigned long long)row->evaluations, (double)row->planning / 1e9, (double)row->processor / 1e9,
+               row->limited ? "false" : "true");
     if (row->forest != NULL && row->forest->nodes <= TREES_MOST)
         forest_json(row->forest);
     printf("}");

@@ -12,6 +12,7 @@
 struct tally {
     uint32_t grids;
     double time, planning;       /* sums, in seconds */
+    double processor;            /* of planning */
     double best;                 /* sum of the best times of the same grids */
     double ratio, square, worst; /* sums of the ratio to the best of each grid, and of its square; the largest */
     double to_bound;             /* sum of the ratios to the bounds */
@@ -85,6 +86,7 @@ static void tally_add(struct tally *t, const struct sim_row *row, uint64_t best,
     t->time += (double)row->time / 1e12;
     t->best += (double)best / 1e12;
     t->planning += (double)row->planning / 1e9;
+    t->processor += (double)row->processor / 1e9;
     t->ratio += ratio;
     t->square += ratio * ratio;
     t->worst = ratio > t->worst ? ratio : t->worst;
@@ -257,10 +259,11 @@ static void series_json(const struct series *s, const struct sim *names, bool la
         } else {
             printf("\"grids\": %u, \"mean_seconds\": %.12f, \"ratio_of_means\": %.6f, \"mean_ratio\": %.6f, "
                    "\"deviation\": %.6f, \"worst\": %.6f, \"to_bound\": %.6f, \"planning_seconds\": %.9f, "
+                   "\"processor_seconds\": %.9f, "
                    "\"complete\": %s}",
                    t->grids, t->time / t->grids, mean_ratio(t), t->ratio / t->grids,
                    deviation(t->ratio, t->square, t->grids), t->worst, t->to_bound / t->grids, t->planning / t->grids,
-                   t->limited ? "false" : "true");
+                   t->processor / t->grids, t->limited ? "false" : "true");
         }
         printf("%s\n", p + 1 < names->row_count ? "," : "");
     }

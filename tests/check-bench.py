@@ -533,7 +533,7 @@ def plots_have_the_bound():
             self.options, self.above, self.drawn, self.missed = types.SimpleNamespace(quick=True), above, {}, []
 
         def ask(self, *words):
-            row = {"mean_seconds": 0.2, "planning_seconds": 0.01, "complete": True}
+            row = {"mean_seconds": 0.2, "processor_seconds": 0.01, "complete": True}
             return {"series": [{"symmetric": kind, "mean_bound_seconds": 0.1, "bound_above": self.above,
                                 "planners": [{**row, "planner": name} for name in ("lpbf", "own")]} for kind in (True, False)]}
 

@@ -69,6 +69,8 @@ def for_programs():
             served = sorted(child for children in tree["serves"].values() for child in children)
             if served != [i for i in range(answer["nodes"]) if i != answer["root"]]:
                 yield f"{name}: everyone but the root should be served once: {tree}"
+    if any(not 0 < row["processor_seconds"] < 2 * row["planning_seconds"] + 0.01 for row in answer["rows"] if row.get("evaluations")):
+        yield f"how long each planner took: {rows}"
     if len(answer["names"]) != answer["nodes"] or answer["peak_bytes"] < 1 << 20:
         yield f"names and memory: {answer['names']}, {answer['peak_bytes']}"
 
