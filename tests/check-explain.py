@@ -192,6 +192,39 @@ def counts(told):
     return {level["level"]: level["messages"] for level in told["tree"]["levels"]}
 
 
+def chosen_levels():
+    """TOMBOLO_LEVELS says between which places a call distinguishes: what crosses where follows it, and a wrong word is told."""
+    grid_text = ("sites:\n- {name: A, clusters: [{name: a, hosts: 'a[1-4]:2'}, {name: b, hosts: 'b[1-4]:2'}]}\n"
+                 "- {name: B, clusters: [{name: c, hosts: 'c[1-4]:2'}, {name: d, hosts: 'd[1-4]:2'}]}\nlinks:\n" +
+                 "".join(f"- {{from: {a}, to: {b}, latency: {1 if a + b in ('ab', 'cd') else 10}, bandwidth: 20}}\n" for a, b in ("ab", "cd", "ac", "ad", "bc", "bd")))
+    # Messages between sites, clusters of one, hosts of one, and within hosts. 32 ranks on 16 hosts in 4 clusters at 2 sites.
+    wanted = {"all": (1, 2, 12, 0), "site,cluster,host": (1, 2, 12, 0), "host,site,cluster": (1, 2, 12, 0), "site,host": (1, 8, 6, 0),
+              "site": (1, 16, 12, 2), "host": (8, 4, 3, 0)}
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
+        grid.write(grid_text)
+        grid.flush()
+        words = [TOMBOLO, "explain", "bcast", "--bytes", "1k", "--grid", grid.name, "--deal", "--tree", "--json"]
+
+        def run(levels, *more):
+            environment = {name: value for name, value in os.environ.items() if name != "TOMBOLO_LEVELS"}
+            return subprocess.run([*words, *more], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+                                  env=environment if levels is None else {**environment, "TOMBOLO_LEVELS": levels})
+
+        if run(None).stdout != run("all").stdout:
+            yield "all levels should be the default"
+        for levels, crossing in wanted.items():
+            found = counts(json.loads(run(levels, "--set", "bcast=levels-flat-flat").stdout))
+            if tuple(found.get(name, 0) for name in ("between sites", "between clusters of one site", "between hosts of one cluster", "within hosts")) != crossing:
+                yield f"{levels}: {found}, not {crossing}"
+        flat = json.loads(run("none").stdout)
+        if any(one["algorithm"].startswith("levels") for one in flat["candidates"]):
+            yield f"none: there should be no algorithms by levels: {flat['candidates']}"
+        for levels in ("sites", "site,,host", "site,none", "all,host", "site host", "Site"):
+            done = run(levels)
+            if done.returncode == 0 or "parameter levels: " not in done.stderr or "all, none, or some of site, cluster and host" not in done.stderr:
+                yield f"{levels!r} should be refused: {done.returncode}, {done.stderr} {done.stdout[:200]}"
+
+
 def known_trees():
     """What is known of an algorithm is what is counted, as text and for programs."""
     place = ("--ranks", "8", "--hosts", "8")
@@ -404,6 +437,6 @@ def guide():
 if __name__ == "__main__":
     sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
                                   "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals,
-                                  "known-trees": known_trees, "crossings": crossings, "multicast": multicast, "every-tree": every_tree, "short-trees": short_trees,
+                                  "levels": chosen_levels, "known-trees": known_trees, "crossings": crossings, "multicast": multicast, "every-tree": every_tree, "short-trees": short_trees,
                                   "not-to-be-shown": not_to_be_shown, "pictures": pictures, "odd-names": odd_names, "guide": guide, "planning": planning, "reproducible": reproducible},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))
