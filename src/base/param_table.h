@@ -75,7 +75,7 @@ TB_PARAM_BOOL_ROW(keep_going, "no", 0,
 TB_PARAM_TEXT_ROW(fault, "", 0, "faults to inject, for tests: loss=1%,repeat=1%,delay=5ms,corrupt=0.1%,seed=1")
 TB_PARAM_TEXT_ROW(
     mcast_fault, "", 0,
-    "faults of multicast to inject, for tests: loss=1%,burst=3,repeat=1%,reorder=1%,deaf=4,members=50%,seed=1")
+    "faults of multicast to inject, for tests: loss=1%,burst=3,repeat=1%,reorder=1%,deaf=4,members=50%,only=4,seed=1")
 TB_PARAM_TEXT_ROW(stream_buffering, "line", 0,
                   "when standard output of an MPI program comes: line by line, when a buffer is full, or none: at once")
 TB_PARAM_TEXT_ROW(levels, "all", 0,

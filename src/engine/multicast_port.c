@@ -15,6 +15,15 @@
 
 /* ---- datagrams --------------------------------------------------------------------------------------------------- */
 
+_Static_assert(TB_MCAST_ADDRESS_PACKED == TB_MULTICAST_ADDRESS_BYTES, "the protocol has addresses as they travel");
+
+static struct tb_multicast_address packed(const union tb_mcast_address *address)
+{
+    struct tb_multicast_address to;
+    to.length = tb_mcast_address_pack(address, to.bytes);
+    return to;
+}
+
 /* Nothing leaves here, or nothing for the group that does not work: who misses it asks over a connection. */
 static bool port_is_mute(const struct tb_multicast_port *port, const struct tb_multicast_out *out)
 {
@@ -35,10 +44,14 @@ static uint32_t port_send(void *owner, const struct tb_multicast_out *out, uint3
             sent += n;
             continue;
         }
+        const struct tb_multicast_address *one = out[sent].to;
         union tb_mcast_address to;
-        if (out[sent].to != NULL)
-            memcpy(&to, out[sent].to->bytes, sizeof to);
-        int taken = tb_mcast_group_send(port->group, out[sent].to != NULL ? &to : NULL, row, n);
+        if (one != NULL && !tb_mcast_address_unpack(&to, one->bytes, one->length, port->config.interface)) {
+            port->unsent += n;
+            sent += n;
+            continue;
+        }
+        int taken = tb_mcast_group_send(port->group, one != NULL ? &to : NULL, row, n);
         if (taken < 0) { /* as if they were lost on the way */
             port->unsent += count - sent;
             return count;
@@ -66,8 +79,7 @@ static void group_datagram(void *context, const struct tb_mcast_arrival *arrival
     struct tb_multicast_port *port = context;
     if (is_foreign(port, &arrival->head))
         return;
-    struct tb_multicast_address from = {.length = tb_mcast_address_bytes(arrival->from)};
-    memcpy(from.bytes, arrival->from, from.length);
+    const struct tb_multicast_address from = packed(arrival->from);
     tb_multicast_feed(port->protocol, &arrival->head, arrival->payload, arrival->length, &from);
 }
 
@@ -155,6 +167,10 @@ static void group_open(struct tb_multicast_port *port)
     if (tb_mcast_group_open(&port->group, &port->config) != TB_OK) {
         port->group = NULL;
         tb_log(TB_LOG_INFO, "engine", "multicast: %s; what others send comes over connections", tb_error_story());
+        tb_multicast_move(port->protocol, NULL);
+    } else {
+        const struct tb_multicast_address own = packed(tb_mcast_group_own(port->group));
+        tb_multicast_move(port->protocol, &own);
     }
     if (before != NULL) {
         const struct tb_mcast_counters *c = tb_mcast_group_counters(before);
@@ -247,6 +263,8 @@ void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_cou
     counters->multicast_early = c.early;
     counters->multicast_late = c.late;
     counters->multicast_repaired = c.mended;
+    counters->multicast_repairs_one = c.repaired_one;
+    counters->multicast_repairs_all = c.repaired_all;
     counters->multicast_rejected = c.rejected + port->bad + g->forged + g->foreign + g->malformed;
     counters->multicast_control = c.repaired_bytes;
     counters->multicast_skew = begins > 0 ? (c.waited + c.early_by) / begins : 0;

@@ -43,6 +43,7 @@ int __wrap_tb_mcast_group_poll(struct tb_mcast_group *g);
 int __wrap_tb_mcast_group_descriptor(const struct tb_mcast_group *g);
 uint64_t __wrap_tb_mcast_group_deadline(const struct tb_mcast_group *g);
 const struct tb_mcast_counters *__wrap_tb_mcast_group_counters(struct tb_mcast_group *g);
+const union tb_mcast_address *__wrap_tb_mcast_group_own(const struct tb_mcast_group *g);
 struct tb_mcast_interval __wrap_tb_mcast_group_lately(const struct tb_mcast_group *g);
 
 int __wrap_tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_config *config)
@@ -124,6 +125,13 @@ uint64_t __wrap_tb_mcast_group_deadline(const struct tb_mcast_group *g)
 const struct tb_mcast_counters *__wrap_tb_mcast_group_counters(struct tb_mcast_group *g)
 {
     return &g->counters;
+}
+
+const union tb_mcast_address *__wrap_tb_mcast_group_own(const struct tb_mcast_group *g)
+{
+    static union tb_mcast_address own;
+    own = (union tb_mcast_address){.in4 = {.sin_family = AF_INET, .sin_port = (in_port_t)g->config.self}};
+    return &own;
 }
 
 struct tb_mcast_interval __wrap_tb_mcast_group_lately(const struct tb_mcast_group *g)

@@ -491,14 +491,9 @@ void tb_multicast_part(struct tb_multicast *m, bool all)
         tb_multicast_ledger_close(m, m->config.self);
 }
 
-void tb_multicast_introduce(struct tb_multicast *m, uint32_t process, const struct tb_multicast_address *address)
+void tb_multicast_move(struct tb_multicast *m, const struct tb_multicast_address *address)
 {
-    struct tb_multicast_peer *peer = tb_multicast_peers_get(&m->peers, process);
-    if (peer == NULL) /* then it is learnt */
-        return;
-    peer->introduced = false;
-    tb_multicast_peer_learn(peer, address);
-    peer->introduced = true;
+    m->own = address != NULL ? *address : (struct tb_multicast_address){.length = 0};
 }
 
 static void deafen_all(struct tb_multicast *m, struct tb_list *receives)

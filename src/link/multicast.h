@@ -27,7 +27,7 @@
 #include "link/multicast_holes.h"
 #include "wire/wire.h"
 
-#define TB_MULTICAST_ADDRESS_BYTES 28u         /* as a socket has it, of IPv4 or IPv6 */
+#define TB_MULTICAST_ADDRESS_BYTES 18u         /* of IPv4 6, of IPv6 18: the port comes last, as networks have both */
 #define TB_MULTICAST_BATCH         32u         /* datagrams that are offered together */
 #define TB_MULTICAST_CONTROL_BYTES (64u << 10) /* of one control message, at most */
 
@@ -269,8 +269,8 @@ void tb_multicast_depart(struct tb_multicast *m, uint32_t process);
  * what, which would only look for processes that leave as well. Then: all have come, or it was given up. */
 void tb_multicast_meet_last(struct tb_multicast *m);
 void tb_multicast_part(struct tb_multicast *m, bool all);
-/* Where datagrams reach a process, if that is known for certain; otherwise it is learnt from those that come. */
-void tb_multicast_introduce(struct tb_multicast *m, uint32_t process, const struct tb_multicast_address *address);
+/* From now on datagrams reach this process alone there, which others are told; NULL: nowhere. */
+void tb_multicast_move(struct tb_multicast *m, const struct tb_multicast_address *address);
 /* Datagrams are not to be relied on here, as in a flood of strange ones, or are again: meanwhile what is received here
  * is asked for by control messages, at once. What comes in datagrams all the same counts. */
 void tb_multicast_deafen(struct tb_multicast *m, bool deaf);

@@ -78,7 +78,7 @@ static bool has_all(const struct tb_multicast_receive *r)
 static void say_all_is_there(struct tb_multicast_report *report)
 {
     report->complete = true;
-    report->top = report->poll = report->worst = report->count = 0;
+    report->top = report->poll = report->worst = report->count = report->placed_count = 0;
 }
 
 static void own_report(const struct tb_multicast *m, const struct tb_multicast_receive *r,
@@ -93,6 +93,7 @@ static void own_report(const struct tb_multicast *m, const struct tb_multicast_r
         return;
     }
     tb_multicast_report_make(own, &r->holes, r->promised, r->settled, r->polled, m->config.self);
+    tb_multicast_report_place(own, &m->own);
     own->worst = r->loss;
 }
 
@@ -309,7 +310,7 @@ void tb_multicast_family_fragment(struct tb_multicast *m, struct tb_multicast_op
     if (marked) {
         r->spacing = fragment + 1 - r->marked;
         r->marked = fragment + 1;
-    } else if (r->spacing == 0 || fragment - r->top < r->spacing + r->spacing / 2 + 1) {
+    } else if (r->spacing == 0 || fragment - r->top < 2 * r->spacing + 1) { /* marks may come to stand so far apart */
         return;
     }
     tb_multicast_family_mark(m, o, fragment + 1, 0);

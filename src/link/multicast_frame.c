@@ -100,6 +100,29 @@ void tb_multicast_put_report(struct tb_writer *w, const struct tb_multicast_name
         tb_put_u32(w, r->missing[i].fragment);
         tb_put_u32(w, r->missing[i].who);
     }
+    tb_put_u32(w, r->complete ? 0 : r->placed_count);
+    for (uint32_t i = 0; i < r->placed_count && !r->complete; i++) {
+        tb_put_u32(w, r->placed[i].process);
+        tb_put_bytes(w, r->placed[i].address.bytes, r->placed[i].address.length);
+    }
+}
+
+static bool get_places(struct tb_reader *from, struct tb_multicast_report *r)
+{
+    r->placed_count = tb_get_u32(from);
+    if (r->placed_count > TB_MULTICAST_PLACED)
+        return false;
+    for (uint32_t i = 0; i < r->placed_count; i++) {
+        struct tb_multicast_placed *placed = &r->placed[i];
+        size_t length = 0;
+        placed->process = tb_get_u32(from);
+        const void *bytes = tb_get_bytes(from, &length);
+        if (bytes == NULL || length == 0 || length > TB_MULTICAST_ADDRESS_BYTES)
+            return false;
+        placed->address.length = (uint32_t)length;
+        memcpy(placed->address.bytes, bytes, length);
+    }
+    return true;
 }
 
 bool tb_multicast_get_report(const void *bytes, size_t length, struct tb_multicast_name *name,
@@ -122,7 +145,7 @@ bool tb_multicast_get_report(const void *bytes, size_t length, struct tb_multica
         if (r->missing[i].fragment >= r->top || (i > 0 && r->missing[i].fragment <= r->missing[i - 1].fragment))
             return false;
     }
-    return tb_reader_end(&from) == TB_OK;
+    return get_places(&from, r) && tb_reader_end(&from) == TB_OK;
 }
 
 void tb_multicast_put_control_ask(struct tb_writer *w, const struct tb_multicast_name *name, uint8_t flags,

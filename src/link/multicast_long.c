@@ -244,6 +244,20 @@ static void forget_mended(struct tb_multicast_long *l, const struct tb_multicast
     }
 }
 
+/* Where those are who miss something alone. */
+static void learn_places(struct tb_multicast *m, const struct tb_multicast_operation *o,
+                         const struct tb_multicast_report *report)
+{
+    for (uint32_t i = 0; i < report->placed_count; i++) {
+        const struct tb_multicast_placed *placed = &report->placed[i];
+        struct tb_multicast_peer *peer = tb_multicast_tree_has(&o->members, placed->process)
+                                             ? tb_multicast_peers_get(&m->peers, placed->process)
+                                             : NULL;
+        if (peer != NULL)
+            tb_multicast_peer_learn(peer, &placed->address);
+    }
+}
+
 bool tb_multicast_long_hear(struct tb_multicast *m, struct tb_multicast_operation *o, uint32_t from,
                             const struct tb_multicast_report *report)
 {
@@ -262,6 +276,7 @@ bool tb_multicast_long_hear(struct tb_multicast *m, struct tb_multicast_operatio
     if (covered)
         l->covered = last.sent;
     forget_mended(l, report);
+    learn_places(m, o, report);
     uint32_t top = report->top < l->source.sent ? report->top : l->source.sent;
     uint32_t first = report->count > 0 ? report->missing[0].fragment : top;
     l->base = first > l->base && first <= top ? first : l->base;

@@ -67,7 +67,7 @@ void tb_multicast_peers_forget(struct tb_multicast_peers *p, uint32_t process)
 
 void tb_multicast_peer_learn(struct tb_multicast_peer *peer, const struct tb_multicast_address *address)
 {
-    if (!peer->introduced && address->length > 0 && address->length <= TB_MULTICAST_ADDRESS_BYTES)
+    if (address->length > 0 && address->length <= TB_MULTICAST_ADDRESS_BYTES)
         peer->address = *address;
 }
 

@@ -10,7 +10,6 @@
 struct tb_multicast_peer {
     struct tb_list in_bucket, in_order;
     uint32_t process;
-    bool introduced;                     /* the owner has told the address; otherwise it is learnt */
     struct tb_multicast_address address; /* length 0: not known */
     /* As a member that asks: its last question. As a root: its last status. */
     uint64_t question, status;
@@ -36,7 +35,7 @@ struct tb_multicast_peer *tb_multicast_peers_find(const struct tb_multicast_peer
 /* Finds it, or makes it; NULL: there is no memory. */
 struct tb_multicast_peer *tb_multicast_peers_get(struct tb_multicast_peers *p, uint32_t process);
 void tb_multicast_peers_forget(struct tb_multicast_peers *p, uint32_t process);
-/* A datagram that was new came from there. */
+/* A datagram that was new came from there, or a report says so. */
 void tb_multicast_peer_learn(struct tb_multicast_peer *peer, const struct tb_multicast_address *address);
 /* After this process began to receive, the first datagram of the root came so much later. */
 void tb_multicast_peer_note_wait(struct tb_multicast_peer *peer, uint64_t waited);

@@ -18,10 +18,48 @@ void tb_multicast_report_make(struct tb_multicast_report *r, const struct tb_mul
     r->top = top;
     r->poll = poll;
     r->worst = 0;
-    r->count = 0;
+    r->count = r->placed_count = 0;
     for (uint32_t f = tb_multicast_holes_next(holes, from, r->top); f < r->top;
          f = tb_multicast_holes_next(holes, f + 1, r->top))
         add(r, f, who);
+}
+
+void tb_multicast_report_place(struct tb_multicast_report *r, const struct tb_multicast_address *address)
+{
+    if (r->count == 0 || address->length == 0)
+        return;
+    r->placed[0] = (struct tb_multicast_placed){r->missing[0].who, *address};
+    r->placed_count = 1;
+}
+
+static bool misses_alone(const struct tb_multicast_report *r, uint32_t process)
+{
+    for (uint32_t i = 0; i < r->count; i++)
+        if (r->missing[i].who == process)
+            return true;
+    return false;
+}
+
+/* Of more than fit, others each time: whoever reads it remembers them. */
+static uint64_t turn_of(const struct tb_multicast_report *r, uint32_t process)
+{
+    return tb_hash_number(tb_hash_number(TB_HASH_BASIS, r->top), process);
+}
+
+static void add_place(struct tb_multicast_report *r, const struct tb_multicast_placed *placed)
+{
+    uint32_t last = 0;
+    if (!misses_alone(r, placed->process))
+        return;
+    if (r->placed_count < TB_MULTICAST_PLACED) {
+        r->placed[r->placed_count++] = *placed;
+        return;
+    }
+    for (uint32_t i = 1; i < r->placed_count; i++)
+        if (turn_of(r, r->placed[i].process) > turn_of(r, r->placed[last].process))
+            last = i;
+    if (turn_of(r, placed->process) < turn_of(r, r->placed[last].process))
+        r->placed[last] = *placed;
 }
 
 void tb_multicast_report_merge(struct tb_multicast_report *into, const struct tb_multicast_report *from)
@@ -52,4 +90,9 @@ void tb_multicast_report_merge(struct tb_multicast_report *into, const struct tb
             k++;
         }
     }
+    into->placed_count = 0;
+    for (uint32_t i = 0; i < before.placed_count; i++)
+        add_place(into, &before.placed[i]);
+    for (uint32_t i = 0; i < from->placed_count; i++)
+        add_place(into, &from->placed[i]);
 }

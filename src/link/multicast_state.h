@@ -35,10 +35,11 @@ struct tb_multicast {
     uint64_t busy_until; /* what was sent has left the wire by then, roughly */
     bool stuck;          /* nor some control messages, until then: */
     uint64_t stuck_until;
-    struct tb_writer writer;      /* of control messages; it has room for any from the beginning */
-    char *scratch;                /* for a batch of fragments that do not stand in one piece, */
-    uint16_t scratch_piece;       /* of at most so many bytes */
-    uint64_t questions, statuses; /* serial numbers */
+    struct tb_writer writer;         /* of control messages; it has room for any from the beginning */
+    char *scratch;                   /* for a batch of fragments that do not stand in one piece, */
+    uint16_t scratch_piece;          /* of at most so many bytes */
+    uint64_t questions, statuses;    /* serial numbers */
+    struct tb_multicast_address own; /* length 0: datagrams for this process alone do not reach it */
     bool deaf;
     bool meets; /* the last meeting of all has begun here */
 

@@ -518,6 +518,7 @@ static inline void world_start(struct world *w, uint32_t contexts)
             error = tb_multicast_open(&config, &h->m);
         if (error != TB_OK)
             abort();
+        tb_multicast_move(h->m, &(struct tb_multicast_address){sizeof i, {(uint8_t)i, (uint8_t)(i >> 8)}});
         world_wake(h, w->now);
     }
 }

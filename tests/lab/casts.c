@@ -3,6 +3,7 @@
  * it.
  *
  *   casts COUNT MOST SEED [late]      MOST: bytes of the longest; late: ranks come to some of them a second too late
+ *   casts COUNT MOST SEED one         all of MOST bytes, from rank 0
  *   casts COUNT MOST SEED die         a rank is killed in the middle, and the others are told */
 #include <mpi.h>
 #include <signal.h>
@@ -12,9 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNTERS 8
+#define COUNTERS 10
 
-static const char *const names[COUNTERS] = {"sent", "used", "early", "late", "repaired", "rejected", "control", "skew"};
+static const char *const names[COUNTERS] = {"sent",     "used",        "early",       "late",    "repaired",
+                                            "rejected", "repairs_one", "repairs_all", "control", "skew"};
 
 static uint64_t state;
 
@@ -94,6 +96,7 @@ int main(int argc, char **argv)
     uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 100,
              most = argc > 2 ? strtoull(argv[2], NULL, 10) : 65536;
     state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    int one = argc > 4 && strcmp(argv[4], "one") == 0;
     int late = argc > 4 && strcmp(argv[4], "late") == 0, die = argc > 4 && strcmp(argv[4], "die") == 0;
     unsigned char *bytes = malloc(most + 1);
     MPI_Comm part = MPI_COMM_NULL;
@@ -101,6 +104,10 @@ int main(int argc, char **argv)
         size_t length = length_draw(most);
         int root = (int)draw((uint64_t)size), who = (int)draw((uint64_t)size), colors = 1 + (int)draw(3);
         int split = draw(8) == 0, comes_late = late && draw(50) == 0, dies = die && i == count / 2;
+        if (one) {
+            length = most;
+            root = split = 0;
+        }
         if (comes_late && rank == who)
             sleep(1);
         if (dies && rank == who)

@@ -26,20 +26,21 @@ int tb_mcast_faults_open(struct tb_mcast_faults *f, const char *specification, u
                          const struct tb_clock *clock, const struct tb_mcast_upcalls *up)
 {
     double loss = 0, members = 1;
-    uint64_t burst = 1, deaf = NOBODY, seed = 1;
+    uint64_t burst = 1, deaf = NOBODY, only = NOBODY, seed = 1;
     *f = (struct tb_mcast_faults){.clock = clock, .up = *up};
     const struct tb_fault_item items[] = {{"loss", .share = &loss},        {"burst", .number = &burst},
                                           {"repeat", .share = &f->repeat}, {"reorder", .share = &f->reorder},
                                           {"deaf", .number = &deaf},       {"members", .share = &members},
-                                          {"seed", .number = &seed}};
-    int rc = tb_fault_items_read(items, sizeof items / sizeof items[0],
-                                 "loss=1%,burst=3,repeat=1%,reorder=1%,deaf=4,members=50%,seed=1", specification);
+                                          {"only", .number = &only},       {"seed", .number = &seed}};
+    int rc =
+        tb_fault_items_read(items, sizeof items / sizeof items[0],
+                            "loss=1%,burst=3,repeat=1%,reorder=1%,deaf=4,members=50%,only=4,seed=1", specification);
     if (rc != TB_OK)
         return rc;
     if (burst < 1 || burst > BURST_LIMIT)
         return tb_error(TB_ERR_ARGUMENT, "fault: burst is a number from 1 to %u", BURST_LIMIT);
     tb_random_seed(&f->random, seed * UINT64_C(0x9e3779b97f4a7c15) ^ self);
-    bool spared = tb_random_unit(&f->random) >= members;
+    bool spared = tb_random_unit(&f->random) >= members || (only != NOBODY && only != self);
     f->burst = (uint32_t)burst;
     /* With a share p of beginnings, one in 1/p + burst - 1 is one, and burst of these are lost. */
     f->begin = spared ? 0 : loss / ((double)burst - ((double)burst - 1) * loss);

@@ -1,11 +1,11 @@
 /* Faults at the receiving socket, on purpose and by a seed: stands between a multicast group and its owner, and loses,
  * repeats and reorders datagrams that have come and are right. Belongs to the thread of its group.
  *
- * Specification: loss=1%,burst=3,repeat=1%,reorder=1%,deaf=4,members=50%,seed=1 in any order. `burst`: so many
+ * Specification: loss=1%,burst=3,repeat=1%,reorder=1%,deaf=4,members=50%,only=4,seed=1 in any order. `burst`: so many
  * datagrams in a row are lost each time, the share of what is lost being the same. `deaf`: this process hears nothing
- * at all. `members`: only about this share of the processes has faults, which ones says the seed. What happens to the
- * n-th right datagram that comes to a process depends on the seed, the process and n alone, so a run whose datagrams
- * are the same replays.
+ * at all. `members`: only about this share of the processes has faults, which ones says the seed. `only`: no other
+ * than this process has them. What happens to the n-th right datagram that comes to a process depends on the seed, the
+ * process and n alone, so a run whose datagrams are the same replays.
  *
  * What is held is copied, and comes when some later ones have come, or after a short time. */
 #ifndef TB_TRANSPORT_MCAST_FAULTS_H

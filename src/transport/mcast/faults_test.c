@@ -161,6 +161,11 @@ static void only_some_members(void **state)
         hit += faults.lost > 0;
     }
     assert_in_range(hit, 30, 70);
+    for (uint32_t self = 0; self < 8; self++) {
+        begin("loss=50%,only=5", self);
+        run(100);
+        assert_int_equal(faults.lost > 0, self == 5);
+    }
 }
 
 /* The same seed and process: the same; another one: not. */

@@ -377,9 +377,35 @@ static void an_interface_that_is_down(void **state)
     member_await(&b, 1);
 }
 
+/* An address travels without what only its host understands. */
+static void addresses_travel(void **state)
+{
+    uint8_t bytes[TB_MCAST_ADDRESS_PACKED];
+    union tb_mcast_address four = {.in4 = {.sin_family = AF_INET, .sin_port = htons(7000)}}, six, back;
+    four.in4.sin_addr.s_addr = htonl(0x0a010203);
+    assert_int_equal(tb_mcast_address_pack(&four, bytes), 6);
+    assert_memory_equal(bytes, "\x0a\x01\x02\x03\x1b\x58", 6);
+    assert_true(tb_mcast_address_unpack(&back, bytes, 6, 3));
+    assert_memory_equal(&back.in4, &four.in4, sizeof four.in4);
+    memset(&six, 0, sizeof six);
+    six.in6.sin6_family = AF_INET6;
+    six.in6.sin6_port = htons(7001);
+    six.in6.sin6_scope_id = 9;
+    six.in6.sin6_addr.s6_addr[0] = 0xfe;
+    six.in6.sin6_addr.s6_addr[1] = 0x80;
+    six.in6.sin6_addr.s6_addr[15] = 5;
+    assert_int_equal(tb_mcast_address_pack(&six, bytes), 18);
+    assert_true(tb_mcast_address_unpack(&back, bytes, 18, 3));
+    assert_true(tb_mcast_address_same(&back, &six) && back.in6.sin6_port == six.in6.sin6_port);
+    assert_int_equal(back.in6.sin6_scope_id, 3);
+    for (uint32_t length = 0; length <= 18; length++)
+        assert_int_equal(tb_mcast_address_unpack(&back, bytes, length, 3), length == 6 || length == 18);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_travel),
         cmocka_unit_test_teardown(everybody_hears_it, teardown),
         cmocka_unit_test_teardown(not_on_the_own_host, teardown),
         cmocka_unit_test_teardown(who_has_not_joined_hears_nothing, teardown),
