@@ -431,8 +431,9 @@ void tb_channels_lose(struct tb_engine *e)
 int tb_channel_mourn(const struct tb_channel *channel)
 {
     const struct tb_peer *p = channel->lost;
-    return tb_error(tb_peer_error(p), "process %u of the job, a rank of this communicator, is lost: %s", p->proc.index,
-                    p->story != NULL ? p->story : "it is gone");
+    char host[TB_PEER_HOST_BYTES];
+    return tb_error(tb_peer_error(p), "process %u of the job%s, a rank of this communicator, is lost: %s",
+                    p->proc.index, tb_peer_host(p, host), p->story != NULL ? p->story : "it is gone");
 }
 
 /* ---- giving collectives up --------------------------------------------------------------------------------------- */

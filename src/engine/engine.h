@@ -79,6 +79,8 @@ struct tb_engine_config {
     /* Asked once for each process of another host that something is exchanged with; `distance` is zero before. NULL:
      * nothing is known. */
     void (*distance)(void *context, struct tb_proc proc, struct tb_distance *distance);
+    /* The name of its host, for errors; NULL: it is not known. May be NULL itself. */
+    const char *(*host)(void *context, struct tb_proc proc);
     /* Of multicast, all or none. Which processes are in the cluster of this one; the group of that, asked with the
      * engine locked until it is told: false, there never is one, or it is not known yet; and trouble with it, told with
      * the engine locked, and not often: it should be tested, of which tb_engine_regroup tells the result. */

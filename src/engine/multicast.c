@@ -133,6 +133,17 @@ static uint32_t listed(const void *list, uint32_t index)
     return procs[index];
 }
 
+/* False: the process has none in the cluster. */
+static bool channel_rank(const struct tb_multicast_channel *c, uint32_t process, uint32_t *rank)
+{
+    uint32_t i = 0;
+    while (i < c->count && c->procs[i] != process)
+        i++;
+    if (i < c->count)
+        *rank = c->ranks[i];
+    return i < c->count;
+}
+
 /* The port of this process, where the channel is a context; NULL: there is none, or no memory. */
 static struct tb_multicast_port *channel_join(struct tb_multicast_channel *c)
 {
@@ -277,6 +288,14 @@ static void item_over(struct tb_multicast_drive *s)
         channel_pass(s->channel);
 }
 
+/* The protocol knows processes alone. */
+static int item_explain(const struct tb_multicast_drive *s, int error)
+{
+    uint32_t rank, blame = s->work->operation.blame;
+    bool peer = error == TB_ERR_PEER && channel_rank(s->channel, blame, &rank);
+    return peer ? tb_multicast_port_mourn(s->channel->engine->multicast, blame, rank) : error;
+}
+
 /* Begins items that are ready, until one is under way. True: it is over. */
 static bool drive_go_on(struct tb_multicast_drive *s)
 {
@@ -291,7 +310,7 @@ static bool drive_go_on(struct tb_multicast_drive *s)
         } else if (rc == TB_OK) {
             item_over(s);
         } else {
-            d->error = rc;
+            d->error = item_explain(s, rc);
         }
     }
     tb_multicast_port_settle(port);
@@ -316,7 +335,7 @@ static void operation_done(struct tb_multicast_operation *o, int error)
     if (error == TB_OK)
         item_over(s);
     else
-        s->drive.error = error;
+        s->drive.error = item_explain(s, error);
     if (drive_go_on(s))
         drive_end(s);
     s->drive.moved(&s->drive);
@@ -392,14 +411,10 @@ static bool overhears(const struct tb_multicast_channel *c, uint64_t first, uint
                       uint8_t *theirs)
 {
     uint64_t number;
-    uint32_t root, i = 0;
-    if (!tb_multicast_overhear(c->engine->multicast->protocol, c->context, first, end - 1, &number, &root))
+    uint32_t root;
+    if (!tb_multicast_overhear(c->engine->multicast->protocol, c->context, first, end - 1, &number, &root) ||
+        !channel_rank(c, root, rank))
         return false;
-    while (i < c->count && c->procs[i] != root)
-        i++;
-    if (i == c->count)
-        return false;
-    *rank = c->ranks[i];
     *theirs = (uint8_t)(number >> (PLACE_BITS + ITEM_BITS));
     return true;
 }
@@ -501,39 +516,6 @@ static void multicast_count(const struct tb_list *active, struct tb_counters *co
 static void multicast_end(struct tb_list *active)
 {
     tb_multicast_port_close(port_in(active));
-}
-
-void tb_engine_listen(struct tb_engine *engine)
-{
-    tb_engine_lock(engine);
-    struct tb_multicast_port *port = tb_multicast_port_of(engine);
-    if (port != NULL)
-        tb_multicast_port_listen(port);
-    tb_engine_unlock(engine);
-}
-
-void tb_engine_regroup(struct tb_engine *engine)
-{
-    tb_engine_lock(engine);
-    if (engine->multicast != NULL)
-        tb_multicast_port_regroup(engine->multicast);
-    tb_engine_unlock(engine);
-}
-
-void tb_engine_meet_last(struct tb_engine *engine)
-{
-    tb_engine_lock(engine);
-    if (engine->multicast != NULL)
-        tb_multicast_meet_last(engine->multicast->protocol);
-    tb_engine_unlock(engine);
-}
-
-void tb_engine_part(struct tb_engine *engine, bool all)
-{
-    tb_engine_lock(engine);
-    if (engine->multicast != NULL)
-        tb_multicast_part(engine->multicast->protocol, all);
-    tb_engine_unlock(engine);
 }
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */

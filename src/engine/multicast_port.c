@@ -158,6 +158,16 @@ static bool port_is_gone(void *owner, uint64_t context)
     return tb_freed_contexts_contains(&port->engine->freed_contexts, context);
 }
 
+int tb_multicast_port_mourn(const struct tb_multicast_port *port, uint32_t process, uint32_t rank)
+{
+    const struct tb_peers *peers = &port->engine->peers;
+    const struct tb_peer *p = process < peers->count ? peers->by_index[process] : NULL;
+    char host[TB_PEER_HOST_BYTES] = "";
+    return tb_error(p != NULL ? tb_peer_error(p) : TB_ERR_PEER, "multicast with rank %u (process %u%s) failed: %s",
+                    rank, process, p != NULL ? tb_peer_host(p, host) : host,
+                    p != NULL && p->story != NULL ? p->story : "it is lost");
+}
+
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
 /* The descriptor of the group that was open before must not become that of the new one (driver.h). */
@@ -435,4 +445,39 @@ bool tb_multicast_port_flush(struct tb_multicast_port *port)
     if (!needed)
         port->flushing = 0;
     return !needed;
+}
+
+/* ---- what the owner of the engine says --------------------------------------------------------------------------- */
+
+void tb_engine_listen(struct tb_engine *engine)
+{
+    tb_engine_lock(engine);
+    struct tb_multicast_port *port = tb_multicast_port_of(engine);
+    if (port != NULL)
+        tb_multicast_port_listen(port);
+    tb_engine_unlock(engine);
+}
+
+void tb_engine_regroup(struct tb_engine *engine)
+{
+    tb_engine_lock(engine);
+    if (engine->multicast != NULL)
+        tb_multicast_port_regroup(engine->multicast);
+    tb_engine_unlock(engine);
+}
+
+void tb_engine_meet_last(struct tb_engine *engine)
+{
+    tb_engine_lock(engine);
+    if (engine->multicast != NULL)
+        tb_multicast_meet_last(engine->multicast->protocol);
+    tb_engine_unlock(engine);
+}
+
+void tb_engine_part(struct tb_engine *engine, bool all)
+{
+    tb_engine_lock(engine);
+    if (engine->multicast != NULL)
+        tb_multicast_part(engine->multicast->protocol, all);
+    tb_engine_unlock(engine);
 }

@@ -70,6 +70,9 @@ bool tb_multicast_port_flush(struct tb_multicast_port *port);
 void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_counters *counters);
 void tb_multicast_port_close(struct tb_multicast_port *port);
 
+/* Says which rank it is that is gone, and what has become of it, with its host; returns the error. */
+int tb_multicast_port_mourn(const struct tb_multicast_port *port, uint32_t process, uint32_t rank);
+
 /* A control message of another process: the handler of its frames. */
 void tb_multicast_port_hear(struct tb_peer *p, const struct tb_message *m, const void *payload, size_t length);
 

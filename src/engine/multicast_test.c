@@ -411,6 +411,53 @@ static void a_process_is_lost_before_anything_was_multicast(void **state)
     world_close(&h);
 }
 
+static const char *host_of(void *context, struct tb_proc proc)
+{
+    return proc.index == 3 ? "n4" : NULL;
+}
+
+/* One that goes, or leaves, in the middle of a broadcast: the error says which one, on which host, and what has become
+ * of it. */
+static void one_goes(bool lost)
+{
+    struct hosts h;
+    struct call calls[RANKS];
+    world_open(&h, true);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        h.engines[rank]->config.host = host_of;
+        call_make(&calls[rank], &h, rank, 3, 100000, 1);
+        if (rank != 3)
+            call_post(&calls[rank], &h, rank);
+    }
+    for (int i = 0; i < 100; i++)
+        progress(&h);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        if (rank != 3)
+            tb_engine_lost(h.engines[rank], (struct tb_proc){7, 3},
+                           tb_error(lost ? TB_ERR_PEER : TB_ERR_CLOSED, "it has burnt down"));
+    uint64_t end = tb_clock_now_real() + PATIENCE;
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        while (rank != 3 && !tb_request_done(&calls[rank].request) && tb_clock_now_real() < end)
+            progress(&h);
+        if (rank != 3) {
+            assert_true(tb_request_done(&calls[rank].request));
+            assert_int_equal(tb_request_explain(&calls[rank].request), TB_ERR_PEER);
+            assert_string_equal(tb_error_story(),
+                                lost ? "process 3 of the job on host n4, a rank of this communicator, is lost: "
+                                       "it has burnt down"
+                                     : "multicast with rank 3 (process 3 on host n4) failed: it has burnt down");
+        }
+        call_free(&calls[rank]);
+    }
+    world_close(&h);
+}
+
+static void a_process_goes_meanwhile(void **state)
+{
+    one_goes(true);
+    one_goes(false);
+}
+
 /* A member, or the root, has no memory to take part: the others are told, whatever they have begun, and what comes then
  * goes well. */
 static void one_gives_it_up(void **state)
@@ -528,12 +575,13 @@ static void a_root_leaves_early(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_size_and_root),     cmocka_unit_test(items_of_a_step),
-        cmocka_unit_test(the_group_stops_working), cmocka_unit_test(the_group_has_failed_before),
-        cmocka_unit_test(the_group_moves),         cmocka_unit_test(a_process_without_sockets),
-        cmocka_unit_test(another_job_is_told_of),  cmocka_unit_test(very_many_at_once),
-        cmocka_unit_test(one_gives_it_up),         cmocka_unit_test(one_calls_another),
-        cmocka_unit_test(a_root_leaves_early),     cmocka_unit_test(a_process_is_lost_before_anything_was_multicast),
+        cmocka_unit_test(every_size_and_root),      cmocka_unit_test(items_of_a_step),
+        cmocka_unit_test(the_group_stops_working),  cmocka_unit_test(the_group_has_failed_before),
+        cmocka_unit_test(the_group_moves),          cmocka_unit_test(a_process_without_sockets),
+        cmocka_unit_test(another_job_is_told_of),   cmocka_unit_test(very_many_at_once),
+        cmocka_unit_test(one_gives_it_up),          cmocka_unit_test(one_calls_another),
+        cmocka_unit_test(a_root_leaves_early),      cmocka_unit_test(a_process_is_lost_before_anything_was_multicast),
+        cmocka_unit_test(a_process_goes_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 
 #include "engine/engine_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,6 +236,14 @@ int tb_peer_reach(struct tb_peer *p)
 }
 
 /* ---- failure ----------------------------------------------------------------------------------------------------- */
+
+const char *tb_peer_host(const struct tb_peer *p, char text[static TB_PEER_HOST_BYTES])
+{
+    const struct tb_engine_config *config = &p->engine->config;
+    const char *name = config->host != NULL ? config->host(config->context, p->proc) : NULL;
+    snprintf(text, TB_PEER_HOST_BYTES, "%s%s", name != NULL ? " on host " : "", name != NULL ? name : "");
+    return text;
+}
 
 int tb_peer_error(const struct tb_peer *p)
 {

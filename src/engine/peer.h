@@ -117,6 +117,9 @@ int tb_peer_reach(struct tb_peer *p);                              /* finds the 
 void tb_peer_settle(struct tb_peer *p); /* takes over what its endpoint allows, and how far away it is */
 /* Nothing more will pass; its requests are ended at the next round of progress. The story is the thread's last one. */
 void tb_peer_break(struct tb_peer *p, int error);
+/* " on host NAME", for errors, or "". Returns `text`. */
+#define TB_PEER_HOST_BYTES 270u
+const char *tb_peer_host(const struct tb_peer *p, char text[static TB_PEER_HOST_BYTES]);
 int tb_peer_error(const struct tb_peer *p); /* what requests with a broken peer end with */
 /* Sends a frame without payload, now or later. */
 void tb_peer_answer(struct tb_peer *p, const struct tb_message *message);

@@ -199,6 +199,7 @@ int tb_multicast_start(struct tb_multicast *m, struct tb_multicast_operation *o)
         return TB_OK;
     o->is_long = o->length > m->limits.short_bytes;
     uint32_t lost = tb_multicast_operation_hopeless(m, o);
+    o->blame = lost;
     if (lost != TB_MULTICAST_NOBODY)
         return tb_error(TB_ERR_PEER, "process %u, which a broadcast needs, is gone", lost);
     o->in = c;

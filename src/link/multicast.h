@@ -196,6 +196,8 @@ struct tb_multicast_operation {
     void *owner;
     /* Told at the end of a receive: of the root. */
     uint8_t representation;
+    /* Told with an error, also by tb_multicast_start if it is TB_ERR_PEER: the process of which its story tells. */
+    uint32_t blame;
 
     /* Its own. */
     struct tb_list of; /* what is under way in the context; or what is over and not told yet */
@@ -205,7 +207,6 @@ struct tb_multicast_operation {
     struct tb_multicast_receive receive;
     bool is_long;
     int error;
-    uint32_t blame; /* the process of which the error's story tells */
 };
 
 /* Fragments that are expected next, for whoever would have them land where they belong: a row of them, one behind the

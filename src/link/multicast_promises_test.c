@@ -246,6 +246,7 @@ static void a_root_is_lost(void **state)
     assert_non_null(strstr(told_story, "process 2"));
     struct tb_multicast_operation again = operation_of(2, sizeof buffer, 1, 2, buffer);
     assert_int_equal(tb_multicast_start(w.hosts[1].m, &again), TB_ERR_PEER);
+    assert_true(o.blame == 2 && again.blame == 2);
     struct tb_multicast_operation other = operation_of(2, sizeof buffer, 1, 0, buffer);
     assert_int_equal(tb_multicast_start(w.hosts[1].m, &other), TB_PENDING);
     tb_multicast_stop(w.hosts[1].m, &other);

@@ -175,6 +175,13 @@ static bool is_stranger(void *context, uint32_t index)
     return tb_worlds_is_foreign(&job->book, index);
 }
 
+static const char *host_of(void *context, struct tb_proc proc)
+{
+    const struct tb_job *job = context;
+    bool known = knows(context, proc.index) && !is_stranger(context, proc.index);
+    return known ? job->book.hosts[tb_address_book_host_of(&job->book, proc.index)].name : NULL;
+}
+
 /* ---- routes to other hosts--------------------------------------------------------------------------------------- */
 
 static struct tb_host_route route_to(const struct tb_job *job, struct tb_proc proc, uint32_t *host, bool *own)
@@ -263,6 +270,7 @@ static int open_engine(void)
         .is_local = is_local,
         .reach = reach,
         .distance = distance,
+        .host = host_of,
         .in_cluster = tb_multicast_in_cluster,
         .multicast = job->multicast.expected ? tb_multicast_group_of : NULL,
         .multicast_trouble = tb_multicast_complain,

@@ -4,7 +4,9 @@
  *
  *   casts COUNT MOST SEED [late]      MOST: bytes of the longest; late: ranks come to some of them a second too late
  *   casts COUNT MOST SEED one         all of MOST bytes, from rank 0
- *   casts COUNT MOST SEED die         a rank is killed in the middle, and the others are told */
+ *   casts COUNT MOST SEED die         a rank is killed in the middle, and the others are told
+ *   casts COUNT MOST SEED mourn       the same, of broadcasts of MOST bytes; with --keep-going they say what they are
+ *                                     told */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -47,7 +49,15 @@ static void cast(MPI_Comm comm, unsigned char *bytes, size_t length, int root, u
     MPI_Comm_rank(comm, &rank);
     for (size_t i = 0; i < length; i++)
         bytes[i] = rank == root ? byte_at(message, i) : 0;
-    MPI_Bcast(bytes, (int)length, MPI_UNSIGNED_CHAR, root, comm);
+    int code = MPI_Bcast(bytes, (int)length, MPI_UNSIGNED_CHAR, root, comm);
+    if (code != MPI_SUCCESS) {
+        char text[MPI_MAX_ERROR_STRING];
+        int count;
+        MPI_Error_string(code, text, &count);
+        printf("told: %s\n", text);
+        fflush(stdout);
+        _exit(0);
+    }
     for (size_t i = 0; i < length; i++)
         if (bytes[i] != byte_at(message, i)) {
             fprintf(stderr, "message %llu of %zu bytes from %d: byte %zu is wrong on rank %d\n",
@@ -96,8 +106,10 @@ int main(int argc, char **argv)
     uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 100,
              most = argc > 2 ? strtoull(argv[2], NULL, 10) : 65536;
     state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
-    int one = argc > 4 && strcmp(argv[4], "one") == 0;
-    int late = argc > 4 && strcmp(argv[4], "late") == 0, die = argc > 4 && strcmp(argv[4], "die") == 0;
+    int mourn = argc > 4 && strcmp(argv[4], "mourn") == 0, one = mourn || (argc > 4 && strcmp(argv[4], "one") == 0);
+    int late = argc > 4 && strcmp(argv[4], "late") == 0, die = mourn || (argc > 4 && strcmp(argv[4], "die") == 0);
+    if (mourn)
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     unsigned char *bytes = malloc(most + 1);
     MPI_Comm part = MPI_COMM_NULL;
     for (uint64_t i = 0; i < count && bytes != NULL; i++) {
