@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD_BYTES     16u          /* payload of the short datagram */
-#define RECEIVE_BUFFER (512u << 10) /* the long ones of 64 hosts at once */
+#define WORD_BYTES 16u /* payload of the short datagram */
 
 static union tb_mcast_address to_socket(const struct tb_address *address)
 {
@@ -108,7 +107,7 @@ static int open_group(struct tb_group_port *port, const struct tb_multicast_grou
                                            .job = job,
                                            .self = TB_PROC_AGENT | host,
                                            .key = where->key,
-                                           .receive_buffer = RECEIVE_BUFFER,
+                                           .receive_buffer = TB_MCAST_RECEIVE_BYTES,
                                            .clock = port->loop->clock,
                                            .upcalls = {.context = port, .datagram = take_datagram}};
     errno = 0;
@@ -122,7 +121,7 @@ static int open_group(struct tb_group_port *port, const struct tb_multicast_grou
 }
 
 static int port_open(struct tb_group_port *port, struct tb_multicast_group *where, uint32_t job, uint32_t host,
-                     uint32_t *fits)
+                     struct tb_multicast_fit *fit)
 {
     close_group(port);
     int rc = tb_address_find_interface(&where->local, &where->interface);
@@ -134,7 +133,7 @@ static int port_open(struct tb_group_port *port, struct tb_multicast_group *wher
         return rc;
     port->where = *where;
     port->strange = 0;
-    *fits = tb_mcast_group_piece(port->group);
+    *fit = (struct tb_multicast_fit){tb_mcast_group_piece(port->group), tb_mcast_group_buffer(port->group)};
     wait_for_deadline(port);
     return TB_OK;
 }

@@ -40,11 +40,11 @@ struct tb_group_port {
 
 /* What the owner calls; tests have ports of their own. */
 struct tb_group_port_calls {
-    /* `where` says which group, and by which address; the interface that has it is found. *fits: payload bytes of a
-     * datagram. TB_AGAIN: somebody else on this host has the port, so that another group may do. An error has a story.
+    /* `where` says which group, and by which address; the interface that has it is found. *fit: what the host
+     * takes. TB_AGAIN: somebody else on this host has the port, so that another group may do. An error has a story.
      */
     int (*open)(struct tb_group_port *port, struct tb_multicast_group *where, uint32_t job, uint32_t host,
-                uint32_t *fits);
+                struct tb_multicast_fit *fit);
     /* Two datagrams, a short one and one with `piece` bytes of payload. What the kernel has no room for is lost. */
     int (*send)(struct tb_group_port *port, const struct tb_group_word *word, uint32_t piece);
     /* From now on only the membership. Of `others`, the addresses of the hosts that may send, nothing is missed when it

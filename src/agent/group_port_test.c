@@ -48,7 +48,7 @@ static struct tb_multicast_group where_of(int family, int host)
     return where;
 }
 
-static int try_open(struct end *end, int family, int host, uint32_t job, uint32_t *fits)
+static int try_open(struct end *end, int family, int host, uint32_t job, struct tb_multicast_fit *fit)
 {
     struct tb_multicast_group where = where_of(family, host);
     memset(end, 0, sizeof *end);
@@ -56,16 +56,17 @@ static int try_open(struct end *end, int family, int host, uint32_t job, uint32_
     tb_group_port_init(&end->port, &t.loop,
                        &(struct tb_group_port_events){.context = end, .word = take_word, .foreign = take_foreign});
     host_enter(host);
-    int rc = tb_group_port_calls.open(&end->port, &where, job, (uint32_t)host, fits);
+    int rc = tb_group_port_calls.open(&end->port, &where, job, (uint32_t)host, fit);
     host_leave();
     return rc;
 }
 
 static void open_end(struct end *end, int family, int host, uint32_t job)
 {
-    uint32_t fits = 0;
-    assert_int_equal(try_open(end, family, host, job, &fits), TB_OK);
-    assert_int_equal(fits, family == 4 ? 1420 : 1400);
+    struct tb_multicast_fit fit = {0};
+    assert_int_equal(try_open(end, family, host, job, &fit), TB_OK);
+    assert_int_equal(fit.piece, family == 4 ? 1420 : 1400);
+    assert_in_range(tb_mcast_holds(fit.buffer, fit.piece), 8, 4096);
 }
 
 static void send_word(struct end *end, uint32_t test)
@@ -156,15 +157,15 @@ static void a_port_that_somebody_has(void **state)
     NETWORK_NEEDED();
     const struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(PORT)};
     struct end end;
-    uint32_t fits = 0;
+    struct tb_multicast_fit fit = {0};
     host_enter(0);
     int other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(other, (const struct sockaddr *)&name, sizeof name), 0);
     host_leave();
-    assert_int_equal(try_open(&end, 4, 0, JOB, &fits), TB_AGAIN);
+    assert_int_equal(try_open(&end, 4, 0, JOB, &fit), TB_AGAIN);
     assert_false(is_member(0));
     close(other);
-    assert_int_equal(try_open(&end, 4, 0, JOB, &fits), TB_OK);
+    assert_int_equal(try_open(&end, 4, 0, JOB, &fit), TB_OK);
     tb_group_port_calls.close(&end.port);
 }
 
@@ -173,10 +174,10 @@ static void an_address_that_nobody_has(void **state)
     NETWORK_NEEDED();
     struct tb_multicast_group where = where_of(4, 2);
     struct end end = {.host = 0};
-    uint32_t fits = 0;
+    struct tb_multicast_fit fit = {0};
     tb_group_port_init(&end.port, &t.loop, &(struct tb_group_port_events){.context = &end});
     host_enter(0); /* which is not the third */
-    assert_int_equal(tb_group_port_calls.open(&end.port, &where, JOB, 0, &fits), TB_ERR_UNSUPPORTED);
+    assert_int_equal(tb_group_port_calls.open(&end.port, &where, JOB, 0, &fit), TB_ERR_UNSUPPORTED);
     host_leave();
     assert_non_null(strstr(tb_error_story(), "10.77.0.3"));
 }
@@ -204,9 +205,9 @@ static void only_the_membership_is_held(void **state)
         assert_true(is_member(0));
     }
     struct tb_multicast_group where = where_of(4, 0); /* another test: it hears again */
-    uint32_t fits = 0;
+    struct tb_multicast_fit fit = {0};
     host_enter(0);
-    assert_int_equal(tb_group_port_calls.open(&held.port, &where, JOB, 0, &fits), TB_OK);
+    assert_int_equal(tb_group_port_calls.open(&held.port, &where, JOB, 0, &fit), TB_OK);
     host_leave();
     send_word(&other, 6);
     assert_true(comes(&held.words, 2));

@@ -36,9 +36,11 @@ void tb_host_group_close(struct tb_host_group *g)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static void tell_state(const struct tb_host_group *g, enum tb_multicast_state state, uint32_t fits, const char *why)
+static void tell_state(const struct tb_host_group *g, enum tb_multicast_state state, const struct tb_multicast_fit *fit,
+                       const char *why)
 {
-    g->events.state(g->events.context, g->order.attempt, state, fits, why);
+    static const struct tb_multicast_fit none;
+    g->events.state(g->events.context, g->order.attempt, state, fit != NULL ? fit : &none, why);
 }
 
 /* It cannot be had; the launcher decides for all. */
@@ -47,12 +49,12 @@ static void fail(struct tb_host_group *g)
     char why[200];
     snprintf(why, sizeof why, "%s", tb_error_story());
     leave(g);
-    tell_state(g, TB_MULTICAST_CLOSED, 0, why);
+    tell_state(g, TB_MULTICAST_CLOSED, NULL, why);
 }
 
-static int open_port(struct tb_host_group *g, uint32_t *fits)
+static int open_port(struct tb_host_group *g, struct tb_multicast_fit *fit)
 {
-    int rc = g->calls->open(&g->port, &g->where, g->setup->job, g->setup->host, fits);
+    int rc = g->calls->open(&g->port, &g->where, g->setup->job, g->setup->host, fit);
     g->open = rc == TB_OK;
     return rc;
 }
@@ -60,18 +62,18 @@ static int open_port(struct tb_host_group *g, uint32_t *fits)
 static void open_group(struct tb_host_group *g)
 {
     const struct tb_multicast_order *order = &g->order;
-    uint32_t fits = 0;
+    struct tb_multicast_fit fit;
     g->where = (struct tb_multicast_group){.address = order->address, .local = order->local, .ttl = order->ttl};
     int rc =
         tb_group_key_derive(&g->where.key, &g->setup->key, order->place, order->address.bytes, order->address.port);
     if (rc == TB_OK)
-        rc = open_port(g, &fits);
+        rc = open_port(g, &fit);
     if (rc == TB_AGAIN)
-        tell_state(g, TB_MULTICAST_TAKEN, 0, "");
+        tell_state(g, TB_MULTICAST_TAKEN, NULL, "");
     else if (rc != TB_OK)
         fail(g);
     else
-        tell_state(g, TB_MULTICAST_OPEN, fits, "");
+        tell_state(g, TB_MULTICAST_OPEN, &fit, "");
 }
 
 static int take_order(struct tb_host_group *g, struct tb_reader *r)
@@ -138,17 +140,18 @@ static void take_foreign(void *context)
     if (g->taken)
         return;
     g->taken = true;
-    tell_state(g, TB_MULTICAST_TAKEN, 0, "");
+    tell_state(g, TB_MULTICAST_TAKEN, NULL, "");
 }
 
 static int take_test(struct tb_host_group *g, struct tb_reader *r)
 {
-    uint32_t attempt = tb_get_u32(r), test = tb_get_u32(r), piece = tb_get_u32(r), fits = 0;
+    uint32_t attempt = tb_get_u32(r), test = tb_get_u32(r), piece = tb_get_u32(r);
+    struct tb_multicast_fit fit;
     if (tb_reader_end(r) != TB_OK || test == 0 || piece <= TB_GROUP_PROBE_BYTES || piece > TB_DATAGRAM_PAYLOAD_LIMIT)
         return tb_error(TB_ERR_PROTOCOL, "what the launcher says of a test of multicast makes no sense");
     if (attempt != g->order.attempt)
         return TB_OK; /* of a group that is given up */
-    if (!g->open && open_port(g, &fits) != TB_OK) {
+    if (!g->open && open_port(g, &fit) != TB_OK) {
         fail(g);
         return TB_OK;
     }
@@ -194,7 +197,7 @@ static int take_verdict(struct tb_host_group *g, struct tb_reader *r)
     size_t length = 0;
     uint32_t version = tb_get_u32(r);
     const uint8_t *bits = tb_get_bytes(r, &length);
-    uint32_t piece = tb_get_u32(r);
+    uint32_t piece = tb_get_u32(r), buffer = tb_get_u32(r);
     if (tb_reader_end(r) != TB_OK || piece > TB_DATAGRAM_PAYLOAD_LIMIT)
         return tb_error(TB_ERR_PROTOCOL, "what the launcher says of where multicast works makes no sense");
     int rc = tb_multicast_learn(&g->known, version, bits, length);
@@ -204,6 +207,7 @@ static int take_verdict(struct tb_host_group *g, struct tb_reader *r)
     g->known.grouped = piece > 0 && (g->open || g->held);
     g->known.group = g->where;
     g->known.group.piece = piece;
+    g->known.group.buffer = buffer;
     if (g->known.grouped || g->held)
         keep_membership(g);
     else

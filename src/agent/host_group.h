@@ -10,7 +10,8 @@
 struct tb_host_group_events {
     void *context;
     /* For the launcher. */
-    void (*state)(void *context, uint32_t attempt, enum tb_multicast_state state, uint32_t fits, const char *why);
+    void (*state)(void *context, uint32_t attempt, enum tb_multicast_state state, const struct tb_multicast_fit *fit,
+                  const char *why);
     void (*heard)(void *context, uint32_t test, uint64_t heard, uint64_t longest);
     void (*trouble)(void *context, uint32_t version, enum tb_multicast_trouble what);
     /* For the ranks: there is a verdict, in `known`. */

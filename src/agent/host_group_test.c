@@ -31,7 +31,8 @@ static struct world {
     struct tb_group_word word;
     /* What was told. */
     uint32_t states, reports, troubles, verdicts;
-    uint32_t attempt, fits, test, version;
+    uint32_t attempt, test, version;
+    struct tb_multicast_fit fit;
     enum tb_multicast_state state;
     enum tb_multicast_trouble trouble;
     uint64_t heard, longest;
@@ -41,7 +42,7 @@ static struct world {
 /* ---- the port ---------------------------------------------------------------------------------------------------- */
 
 static int port_open(struct tb_group_port *port, struct tb_multicast_group *where, uint32_t job, uint32_t host,
-                     uint32_t *fits)
+                     struct tb_multicast_fit *fit)
 {
     assert_int_equal(job, JOB);
     assert_int_equal(host, 1);
@@ -54,7 +55,7 @@ static int port_open(struct tb_group_port *port, struct tb_multicast_group *wher
     where->interface = 5;
     w.where = *where;
     w.open = true;
-    *fits = 1420;
+    *fit = (struct tb_multicast_fit){1420, 425984};
     return TB_OK;
 }
 
@@ -93,12 +94,13 @@ static const struct tb_group_port_calls calls = {
 
 /* ---- the launcher and the ranks ---------------------------------------------------------------------------------- */
 
-static void take_state(void *context, uint32_t attempt, enum tb_multicast_state state, uint32_t fits, const char *why)
+static void take_state(void *context, uint32_t attempt, enum tb_multicast_state state,
+                       const struct tb_multicast_fit *fit, const char *why)
 {
     w.states++;
     w.attempt = attempt;
     w.state = state;
-    w.fits = fits;
+    w.fit = *fit;
     snprintf(w.why, sizeof w.why, "%s", why);
 }
 
@@ -162,6 +164,7 @@ static int verdict(uint32_t version, bool works, uint32_t piece)
     tb_put_u32(&fields, version);
     tb_put_bytes(&fields, &bits, 1);
     tb_put_u32(&fields, piece);
+    tb_put_u32(&fields, piece > 0 ? 212992 : 0);
     return give(TB_CONTROL_GROUP_VERDICT, &fields);
 }
 
@@ -250,7 +253,7 @@ static void from_the_order_to_the_verdict(void **state)
     open_group();
     assert_int_equal(w.state, TB_MULTICAST_OPEN);
     assert_int_equal(w.attempt, 1);
-    assert_int_equal(w.fits, 1420);
+    assert_true(w.fit.piece == 1420 && w.fit.buffer == 425984);
     virtual_loop_pass(&w.loop, 1000 * MS);
     assert_int_equal(w.sent, 0); /* nobody sends before all are there */
     assert_int_equal(test(1, 9, 1400), TB_OK);
@@ -268,6 +271,7 @@ static void from_the_order_to_the_verdict(void **state)
     assert_true(w.group.known.grouped && w.held);
     assert_int_equal(w.other_count, 3);
     assert_int_equal(w.group.known.group.piece, 1400);
+    assert_int_equal(w.group.known.group.buffer, 212992);
     assert_int_equal(w.group.known.group.interface, 5);
     assert_memory_equal(&w.group.known.group.key, &w.where.key, sizeof w.where.key);
     static const struct tb_siphash_key none;

@@ -141,10 +141,11 @@ static void rank_has_trouble(void *context, uint32_t version, enum tb_multicast_
     tb_host_group_complain(&l->group, version, what);
 }
 
-static void group_state(void *context, uint32_t attempt, enum tb_multicast_state state, uint32_t fits, const char *why)
+static void group_state(void *context, uint32_t attempt, enum tb_multicast_state state,
+                        const struct tb_multicast_fit *fit, const char *why)
 {
     const struct tb_local_ranks *l = context;
-    tb_uplink_tell_group_state(l->uplink, attempt, state, fits, why);
+    tb_uplink_tell_group_state(l->uplink, attempt, state, fit, why);
 }
 
 static void group_heard(void *context, uint32_t test, uint64_t heard, uint64_t longest)

@@ -61,12 +61,13 @@ void tb_uplink_tell_link(struct tb_uplink *uplink, uint32_t host, enum tb_link_r
 }
 
 void tb_uplink_tell_group_state(struct tb_uplink *uplink, uint32_t attempt, enum tb_multicast_state state,
-                                uint32_t fits, const char *why)
+                                const struct tb_multicast_fit *fit, const char *why)
 {
     struct tb_writer *w = tb_uplink_begin(uplink, TB_CONTROL_GROUP_STATE);
     tb_put_u32(w, attempt);
     tb_put_u8(w, (uint8_t)state);
-    tb_put_u32(w, fits);
+    tb_put_u32(w, fit->piece);
+    tb_put_u32(w, fit->buffer);
     tb_put_text(w, why);
     tb_uplink_end(uplink);
 }

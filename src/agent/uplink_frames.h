@@ -19,7 +19,7 @@ void tb_uplink_tell_link(struct tb_uplink *uplink, uint32_t host, enum tb_link_r
                          const char *why);
 /* TB_CONTROL_GROUP_STATE, _HEARD and _TROUBLE. */
 void tb_uplink_tell_group_state(struct tb_uplink *uplink, uint32_t attempt, enum tb_multicast_state state,
-                                uint32_t fits, const char *why);
+                                const struct tb_multicast_fit *fit, const char *why);
 void tb_uplink_tell_group_heard(struct tb_uplink *uplink, uint32_t test, uint64_t heard, uint64_t longest);
 void tb_uplink_tell_group_trouble(struct tb_uplink *uplink, uint32_t version, enum tb_multicast_trouble what);
 

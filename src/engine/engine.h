@@ -47,6 +47,7 @@ struct tb_engine_group {
     bool works; /* now; otherwise nothing else is said of it, and what is multicast goes over connections */
     struct tb_mcast_config config; /* addresses, interface, hops and key; the rest is filled in by the engine */
     uint16_t piece;                /* payload bytes of a datagram */
+    uint32_t buffer;               /* bytes that the kernel of each host holds for a socket; 0: not known */
     uint64_t byte_time;            /* ps that a byte takes on the wire, roughly; 0: not known */
 };
 

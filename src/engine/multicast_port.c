@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE      32u        /* rounds of progress without a look, while nobody here waits for datagrams */
-#define RECEIVE_BYTES (4u << 20) /* that the kernel is asked to hold */
-#define FLUSH_NS      UINT64_C(1000000000) /* for which a process that leaves waits for what it is to pass on */
-#define FLOOD_LEAST   1000u                /* datagrams of an interval, of which more than this share are bad: */
-#define FLOOD_SHARE   8u                   /* all but an eighth */
-#define PIECE         1024u                /* payload of a fragment while there is no group that says more */
+#define PATIENCE    32u                  /* rounds of progress without a look, while nobody here waits for datagrams */
+#define FLUSH_NS    UINT64_C(1000000000) /* for which a process that leaves waits for what it is to pass on */
+#define FLOOD_LEAST 1000u                /* datagrams of an interval, of which more than this share are bad: */
+#define FLOOD_SHARE 8u                   /* all but an eighth */
+#define PIECE       1024u                /* payload of a fragment while there is no group that says more */
 
 /* ---- datagrams --------------------------------------------------------------------------------------------------- */
 
@@ -219,6 +218,13 @@ static bool group_is(const struct tb_mcast_config *config, const struct tb_mcast
            config->interface == given->interface && config->hops == given->hops;
 }
 
+/* Datagrams that every socket of the group holds; 0: not known. */
+static uint32_t group_holds(const struct tb_engine_group *given)
+{
+    uint32_t holds = tb_mcast_holds(given->buffer, given->piece);
+    return given->buffer > 0 && holds == 0 ? 1 : holds;
+}
+
 static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const struct tb_engine_group *given)
 {
     uint64_t seed = e->config.transport.self.index;
@@ -238,7 +244,7 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
     port->config.self = e->config.transport.self.index;
     port->config.join = false; /* the agent of the host is a member, for all of its ranks */
     port->config.clock = e->config.transport.clock;
-    port->config.receive_buffer = RECEIVE_BYTES;
+    port->config.receive_buffer = TB_MCAST_RECEIVE_BYTES;
     port->config.faults = tb_param.mcast_fault;
     port->config.upcalls = (struct tb_mcast_upcalls){port, group_expect, group_datagram, group_writable};
     struct tb_multicast_config config = {
@@ -250,6 +256,7 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
         .self = e->config.transport.self.index,
         .representation = e->representation,
         .piece = given->works ? given->piece : PIECE,
+        .holds = given->works ? group_holds(given) : 0,
         .byte_time = given->byte_time,
     };
     config.limits.delay = (uint64_t)tb_param.mcast_delay;
@@ -391,7 +398,7 @@ void tb_multicast_port_regroup(struct tb_multicast_port *port)
     if (port->works) {
         bool same = group_is(&port->config, &given.config);
         group_adopt(&port->config, &given.config);
-        tb_multicast_cut(port->protocol, given.piece);
+        tb_multicast_cut(port->protocol, given.piece, group_holds(&given));
         if (port->listens && (port->group == NULL || !same)) {
             group_open(port);
             tb_multicast_writable(port->protocol); /* the old one, which may have been full, would not tell any more */

@@ -185,6 +185,7 @@ void tb_multicast_put(struct tb_writer *w, const struct tb_multicast_facts *m)
     tb_put_u32(w, m->group.interface);
     tb_put_u32(w, m->group.ttl);
     tb_put_u32(w, m->group.piece);
+    tb_put_u32(w, m->group.buffer);
     tb_put_bytes(w, m->group.key.bytes, sizeof m->group.key.bytes);
 }
 
@@ -196,6 +197,7 @@ static void get_group(struct tb_reader *r, struct tb_multicast_group *group)
     group->interface = tb_get_u32(r);
     group->ttl = tb_get_u32(r);
     group->piece = tb_get_u32(r);
+    group->buffer = tb_get_u32(r);
     const void *key = tb_get_bytes(r, &length);
     if (r->error == TB_OK && (length != sizeof group->key.bytes || !is_group(&group->address) || group->ttl > 255 ||
                               group->piece == 0 || group->piece > TB_DATAGRAM_PAYLOAD_LIMIT))

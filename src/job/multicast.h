@@ -61,6 +61,12 @@ enum tb_multicast_state {
     TB_MULTICAST_STATES
 };
 
+/* With TB_MULTICAST_OPEN: what the host takes. */
+struct tb_multicast_fit {
+    uint32_t piece;  /* payload bytes of a datagram */
+    uint32_t buffer; /* bytes that its kernel holds for a socket, as it counts them; 0: not known */
+};
+
 /* TB_CONTROL_GROUP_TROUBLE: why a rank wants a group tested again. */
 enum tb_multicast_trouble {
     TB_MULTICAST_UNHEARD,   /* too much does not come through */
@@ -76,7 +82,8 @@ struct tb_multicast_group {
     struct tb_address local;
     uint32_t interface; /* that has the local address: its index */
     uint32_t ttl;
-    uint32_t piece; /* payload bytes of the longest datagram that came through in the test, behind its header */
+    uint32_t piece;  /* payload bytes of the longest datagram that came through in the test, behind its header */
+    uint32_t buffer; /* bytes that the kernel of each of its hosts holds for a socket; 0: not known */
     struct tb_siphash_key key;
 };
 

@@ -161,6 +161,7 @@ static void the_first_verdict_stays(void **state)
                                               .interface = 3,
                                               .ttl = 1,
                                               .piece = 1420,
+                                              .buffer = 425984,
                                               .key = {{1, 2, 3}}};
     assert_int_equal(pass(&agent, 0, &rank), TB_OK);
     assert_int_equal(tb_multicast_first(&rank, 2), TB_MULTICAST_WORKS);

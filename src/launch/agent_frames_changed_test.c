@@ -202,7 +202,7 @@ static void record(struct world *w)
     put_numbers(&s, TB_CONTROL_PROBED, 1, (const uint32_t[]){0});
     put_numbers(&s, TB_CONTROL_STARTED, 3, (const uint32_t[]){2, 1000000001, 1000000002});
     put_numbers(&s, TB_CONTROL_WAITS, 2, (const uint32_t[]){1, 0});
-    put_numbers(&s, TB_CONTROL_GROUP_STATE, 4, (const uint32_t[]){1, 0, 1420, 0});
+    put_numbers(&s, TB_CONTROL_GROUP_STATE, 5, (const uint32_t[]){1, 0, 1420, 425984, 0});
     put_numbers(&s, TB_CONTROL_GROUP_HEARD, 5, (const uint32_t[]){1, 7, 0, 7, 0});
     put_numbers(&s, TB_CONTROL_GROUP_TROUBLE, 2, (const uint32_t[]){1, 0});
     put_numbers(&s, TB_CONTROL_HEARD, 1, (const uint32_t[]){1});

@@ -76,7 +76,9 @@ static void tell_verdict(struct tb_group_tests *tests)
         struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_GROUP_VERDICT);
         tb_put_u32(w, tests->version);
         tb_put_bytes(w, bits, length);
-        tb_put_u32(w, own != TB_GRID_NONE && tests->groups[own].works ? tests->groups[own].piece : 0);
+        bool works = own != TB_GRID_NONE && tests->groups[own].works;
+        tb_put_u32(w, works ? tests->groups[own].piece : 0);
+        tb_put_u32(w, works ? tests->groups[own].buffer : 0);
         tb_control_stream_end(&agent->control);
     }
 }
@@ -260,7 +262,8 @@ static void take_state(struct tb_group_tests *tests, struct tb_tested_group *gro
 {
     uint32_t attempt = tb_get_u32(r);
     uint8_t state = tb_get_u8(r);
-    uint32_t fits = tb_get_u32(r);
+    struct tb_multicast_fit fit = {.piece = tb_get_u32(r)};
+    fit.buffer = tb_get_u32(r);
     size_t length = 0;
     const char *why = tb_get_bytes(r, &length);
     if (tb_reader_end(r) != TB_OK || attempt != group->attempt || group->phase == TB_GROUP_JUDGED)
@@ -271,8 +274,8 @@ static void take_state(struct tb_group_tests *tests, struct tb_tested_group *gro
         snprintf(group->why, sizeof group->why, "host %.100s has no multicast: %.*s",
                  tests->book->hosts[group->choice->hosts[index]].name, (int)(length < 200 ? length : 200), why);
         judge(tests, group, false);
-    } else if (state == TB_MULTICAST_OPEN && fits > 0 && group->phase == TB_GROUP_OPENING) {
-        tb_tested_group_take_open(group, index, fits);
+    } else if (state == TB_MULTICAST_OPEN && fit.piece > 0 && group->phase == TB_GROUP_OPENING) {
+        tb_tested_group_take_open(group, index, &fit);
         look(tests, group);
     }
 }

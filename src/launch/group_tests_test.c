@@ -25,6 +25,7 @@ static void all_hear_all(void **state)
     verdict_is(1, 0, TB_MULTICAST_WORKS);
     for (uint32_t i = 0; i < 4; i++) {
         assert_int_equal(w.told[i].own_piece, 1400);
+        assert_int_equal(w.told[i].own_buffer, 100000); /* of the host that has least */
         assert_int_equal(w.told[i].orders + w.told[i].tests + w.told[i].verdicts, 3);
     }
     assert_int_equal(w.said, 1);

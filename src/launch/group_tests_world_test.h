@@ -26,7 +26,7 @@ struct told {
     struct tb_multicast_order order;
     uint32_t attempt, test, piece; /* of the last test */
     struct tb_multicast_facts known;
-    uint32_t own_piece;
+    uint32_t own_piece, own_buffer;
 };
 
 static struct world {
@@ -69,6 +69,7 @@ static inline void take_frame(struct told *told, struct tb_control_frame *frame)
         const uint8_t *bits = tb_get_bytes(r, &length);
         told->verdicts++;
         told->own_piece = tb_get_u32(r);
+        told->own_buffer = tb_get_u32(r);
         assert_int_equal(tb_reader_end(r), TB_OK);
         assert_int_equal(version, told->known.version + 1);
         assert_int_equal(tb_multicast_learn(&told->known, version, bits, length), TB_OK);
@@ -105,6 +106,7 @@ static inline void say_state(uint32_t host, uint32_t attempt, enum tb_multicast_
     tb_put_u32(&fields, attempt);
     tb_put_u8(&fields, (uint8_t)state);
     tb_put_u32(&fields, fits);
+    tb_put_u32(&fields, 100000 + 1000 * ((host + 2) % 4));
     tb_put_text(&fields, why);
     send_fields(host, TB_CONTROL_GROUP_STATE, &fields);
 }

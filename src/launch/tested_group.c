@@ -20,6 +20,7 @@ void tb_tested_group_reopen(struct tb_tested_group *group)
         group->hosts[i].open = false;
     group->open = 0;
     group->piece = tb_param.mcast_piece > 0 ? (uint32_t)tb_param.mcast_piece : UINT32_MAX;
+    group->buffer = 0;
     group->shorter = 0;
     group->phase = TB_GROUP_OPENING;
 }
@@ -35,13 +36,15 @@ void tb_tested_group_retest(struct tb_tested_group *group)
     group->phase = TB_GROUP_TESTING;
 }
 
-void tb_tested_group_take_open(struct tb_tested_group *group, uint32_t index, uint32_t fits)
+void tb_tested_group_take_open(struct tb_tested_group *group, uint32_t index, const struct tb_multicast_fit *fit)
 {
     struct tb_tested_host *host = &group->hosts[index];
     group->open += !host->gone && !host->open;
     host->open = true;
-    if (fits < group->piece)
-        group->piece = fits;
+    if (fit->piece < group->piece)
+        group->piece = fit->piece;
+    if (fit->buffer > 0 && (group->buffer == 0 || fit->buffer < group->buffer))
+        group->buffer = fit->buffer;
 }
 
 void tb_tested_group_take_heard(struct tb_tested_group *group, uint32_t index, uint64_t heard, uint64_t longest)

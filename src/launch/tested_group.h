@@ -27,6 +27,7 @@ struct tb_tested_group {
     uint32_t test;    /* number of the present or last test */
     uint32_t shorter; /* tests with shorter datagrams since the group was opened */
     uint32_t piece;   /* payload bytes of the longest datagrams of the test */
+    uint32_t buffer;  /* bytes that the kernel of every host holds for a socket; 0: not known */
     uint64_t due;     /* when something is to be done about it; TB_NEVER: nothing */
     bool works, has_worked, has_failed;
     uint64_t judged;              /* when it was last */
@@ -40,8 +41,8 @@ void tb_tested_group_open(struct tb_tested_group *group, const struct tb_group_c
                           struct tb_tested_host *hosts);
 void tb_tested_group_reopen(struct tb_tested_group *group); /* nobody has opened it yet */
 void tb_tested_group_retest(struct tb_tested_group *group); /* nobody has reported yet */
-/* A host has opened it, with room for so many payload bytes in a datagram. */
-void tb_tested_group_take_open(struct tb_tested_group *group, uint32_t index, uint32_t fits);
+/* A host has opened it, and takes so much. */
+void tb_tested_group_take_open(struct tb_tested_group *group, uint32_t index, const struct tb_multicast_fit *fit);
 void tb_tested_group_take_heard(struct tb_tested_group *group, uint32_t index, uint64_t heard, uint64_t longest);
 void tb_tested_group_lose(struct tb_tested_group *group, uint32_t index);
 

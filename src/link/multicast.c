@@ -515,7 +515,7 @@ void tb_multicast_deafen(struct tb_multicast *m, bool deaf)
             deafen_all(m, &c->receives);
 }
 
-void tb_multicast_cut(struct tb_multicast *m, uint16_t piece)
+void tb_multicast_cut(struct tb_multicast *m, uint16_t piece, uint32_t holds)
 {
     TB_ASSERT(piece > 0);
     if (piece > m->scratch_piece) { /* nothing stands there between two calls */
@@ -527,6 +527,7 @@ void tb_multicast_cut(struct tb_multicast *m, uint16_t piece)
         m->scratch_piece = piece;
     }
     m->config.piece = piece;
+    m->config.holds = holds;
 }
 
 void tb_multicast_flush(struct tb_multicast *m)

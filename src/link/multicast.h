@@ -95,7 +95,7 @@ struct tb_multicast_limits {
     uint64_t keep;         /* bytes of copies that a root keeps, with what it notes of them */
     uint64_t early;        /* bytes that wait for this process to begin */
     uint32_t window_first; /* datagrams of a long message that are out at first without having been reported, */
-    uint32_t window_most;  /* and at most: what fits the receive buffer of every member */
+    uint32_t window_most;  /* and at most, and no more than the socket of every member holds */
     uint32_t fan;          /* how many a member of a tree hears from */
     uint32_t asks;         /* in vain, then a member asks by a control message */
     uint32_t repairs;      /* of a fragment of a long message in vain, then it goes as a control message */
@@ -123,6 +123,7 @@ struct tb_multicast_config {
     uint32_t job, self;     /* this process */
     uint8_t representation; /* of what it sends */
     uint16_t piece;         /* payload bytes of a fragment that it sends */
+    uint32_t holds;         /* datagrams of that size that the socket of every member holds; 0: not known */
     uint64_t byte_time;     /* ps that a byte takes on the wire, roughly */
 };
 
@@ -275,8 +276,9 @@ void tb_multicast_move(struct tb_multicast *m, const struct tb_multicast_address
 /* Datagrams are not to be relied on here, as in a flood of strange ones, or are again: meanwhile what is received here
  * is asked for by control messages, at once. What comes in datagrams all the same counts. */
 void tb_multicast_deafen(struct tb_multicast *m, bool deaf);
-/* From now on messages are cut into pieces of so many bytes. Without memory for that they are cut as before. */
-void tb_multicast_cut(struct tb_multicast *m, uint16_t piece);
+/* From now on messages are cut into pieces of so many bytes, of which sockets hold so many, as in the configuration.
+ * Without memory for that they are cut as before. */
+void tb_multicast_cut(struct tb_multicast *m, uint16_t piece, uint32_t holds);
 /* Everything that is kept is to be confirmed soon, as at the end of a job. */
 void tb_multicast_flush(struct tb_multicast *m);
 /* Others may need this object to be fed and advanced, though its owner may have no operation under way. */

@@ -310,12 +310,13 @@ bool tb_multicast_long_hear(struct tb_multicast *m, struct tb_multicast_operatio
 static bool open_long(struct tb_multicast *m, struct tb_multicast_operation *o)
 {
     struct tb_multicast_long *l = calloc(1, sizeof *l);
+    uint32_t most = m->limits.window_most, holds = m->config.holds;
     if (l == NULL)
         return false;
     l->child = tb_multicast_tree_process(&o->members, o->root, 1);
     l->source.payload = o->payload;
     l->poll_at = TB_NEVER;
-    tb_multicast_pace_open(&l->pace, m->limits.window_first, m->limits.window_most,
+    tb_multicast_pace_open(&l->pace, m->limits.window_first, holds > 0 && holds < most ? holds : most,
                            (m->config.piece + TB_DATAGRAM_BYTES) * m->config.byte_time / 1000);
     tb_multicast_source_enter(&l->source, o->in, o->number, o->length, m->config.piece);
     o->sending = l;

@@ -247,6 +247,31 @@ static void one_is_stopped(void **state)
     done();
 }
 
+/* The same where sockets hold fewer datagrams than windows have, as with frames of 9000 bytes: windows are smaller, and
+ * nothing is lost either. Were that not known, much would be. */
+static void small_sockets(void **state)
+{
+    for (uint32_t holds = 0; holds <= 24; holds += 8) {
+        script(1, 4 << 20);
+        world_open(&w, 8, 1);
+        for (uint32_t i = 0; i < 8; i++) {
+            w.hosts[i].socket_room = (holds > 0 ? holds : 24) * (WORLD_PIECE + TB_DATAGRAM_BYTES + WORLD_FRAME_BYTES);
+            w.hosts[i].holds = holds;
+        }
+        world_start(&w, 1);
+        play_open(&p, &w, steps, 2);
+        uint64_t begin = w.now;
+        while (w.now < begin + 100 * WORLD_MS)
+            assert_true(world_step(&w));
+        w.hosts[5].standby = false;
+        w.hosts[5].computes_until = w.now + 500 * WORLD_MS;
+        assert_true(play_run(&p));
+        assert_int_equal(w.hosts[5].overflowed > 0, holds == 0);
+        assert_true(holds == 0 || world_lost(&w) == 0);
+        done();
+    }
+}
+
 /* A datagram in a hundred is lost at each host. How much of the rate without losses is left; repairs to one go to one.
  */
 static double rate_with_losses(uint32_t hosts)
@@ -419,6 +444,7 @@ int main(void)
         cmocka_unit_test(one_slow_port),
         cmocka_unit_test(all_ports_slower),
         cmocka_unit_test(one_is_stopped),
+        cmocka_unit_test(small_sockets),
         cmocka_unit_test(one_loses),
         cmocka_unit_test(loss_costs_little),
         cmocka_unit_test(fair_to_a_stream),

@@ -57,7 +57,7 @@ struct world_host {
     struct tb_random random;
     /* Settings. Times a byte takes in ps, rooms in bytes. */
     uint64_t out_time, in_time;
-    uint32_t out_room, in_room, socket_room;
+    uint32_t out_room, in_room, socket_room, holds;
     uint64_t overhead;                        /* ns that the processor takes to send or read a datagram */
     uint32_t loss, burst, duplicate, reorder; /* of a million datagrams; a burst loses three */
     uint64_t reorder_time;                    /* ns, at most */
@@ -512,6 +512,7 @@ static inline void world_start(struct world *w, uint32_t contexts)
                                              .job = 7,
                                              .self = i,
                                              .piece = WORLD_PIECE,
+                                             .holds = h->holds,
                                              .byte_time = h->out_time};
         int error = tb_multicast_open(&config, &h->m);
         if (error != TB_OK) /* as with memory */

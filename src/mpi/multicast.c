@@ -46,6 +46,7 @@ bool tb_multicast_group_of(void *context, struct tb_engine_group *group)
     group->config.hops = (uint8_t)g->ttl;
     group->config.key = g->key;
     group->piece = (uint16_t)g->piece;
+    group->buffer = g->buffer;
     return true;
 }
 

@@ -139,11 +139,16 @@ uint16_t tb_mcast_group_piece(const struct tb_mcast_group *g)
     return g->piece;
 }
 
+uint32_t tb_mcast_group_buffer(const struct tb_mcast_group *g)
+{
+    return tb_mcast_sockets_buffer(g->heard);
+}
+
 /* The kernel counts the memory that a datagram takes, which differs between network cards: up to a page, or the next
  * power of two, for what is a little longer than half of it, and its own notes besides. */
-uint32_t tb_mcast_group_holds(const struct tb_mcast_group *g)
+uint32_t tb_mcast_holds(uint32_t buffer, uint32_t piece)
 {
-    return tb_mcast_sockets_buffer(g->heard) / (2 * (g->piece + TB_DATAGRAM_BYTES) + 1536);
+    return buffer / (2 * (piece + TB_DATAGRAM_BYTES) + 1536);
 }
 
 uint64_t tb_mcast_group_overflowed(const struct tb_mcast_group *g)

@@ -15,7 +15,8 @@
 #include "transport/mcast/membership.h"
 #include "transport/mcast/route.h"
 
-#define TB_MCAST_INTERVAL_NS UINT64_C(100000000) /* for which good and bad datagrams are counted */
+#define TB_MCAST_RECEIVE_BYTES (4u << 20)          /* that the kernel is asked to hold for a rank */
+#define TB_MCAST_INTERVAL_NS   UINT64_C(100000000) /* for which good and bad datagrams are counted */
 
 struct tb_mcast_group;
 
@@ -60,8 +61,10 @@ void tb_mcast_group_close(struct tb_mcast_group *g);
 
 /* How many bytes of payload a datagram can have, so that it is not longer than the interface takes. */
 uint16_t tb_mcast_group_piece(const struct tb_mcast_group *g);
-/* How many datagrams of that size the kernel surely holds for us before it drops one. */
-uint32_t tb_mcast_group_holds(const struct tb_mcast_group *g);
+/* How many bytes the kernel holds for us, as it counts them; 0: not known. */
+uint32_t tb_mcast_group_buffer(const struct tb_mcast_group *g);
+/* How many datagrams with so many bytes of payload it surely holds in these before it drops one. */
+uint32_t tb_mcast_holds(uint32_t buffer, uint32_t piece);
 /* How many it has dropped so far, since it held too many. */
 uint64_t tb_mcast_group_overflowed(const struct tb_mcast_group *g);
 /* Where others reach this process alone. */
