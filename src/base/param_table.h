@@ -55,7 +55,8 @@ TB_PARAM_SIZE_ROW(mcast_largest, "0", 0, INT64_MAX, 0,
 TB_PARAM_INT_ROW(mcast_priority, "102", 1, 10000, 0,
                  "how much algorithms by multicast are preferred to others, in percent: 200 halves what is predicted")
 TB_PARAM_TIME_ROW(mcast_delay, "0", 0, 1000 * TB_PARAM_MS, 0,
-                  "how long the root of a multicast waits before it sends; 0: as the skew of arrivals asks for")
+                  "how long the root of a short multicast waits before it sends; 0: not at all, unless late ones lose "
+                  "early datagrams")
 TB_PARAM_TEXT_ROW(mcast_check, "siphash", 0, "check of multicast datagrams: siphash (with a key of the group) or none")
 TB_PARAM_BOOL_ROW(mcast_statistics, "no", 0, "print at the end what has become of multicast datagrams")
 TB_PARAM_TIME_ROW(start_timeout, "30s", 100 * TB_PARAM_MS, TB_PARAM_LONGEST, 0,

@@ -452,6 +452,18 @@ static void one_goes(bool lost)
     world_close(&h);
 }
 
+static void roots_wait_as_they_are_told(void **state)
+{
+    struct hosts h;
+    tb_param.mcast_delay = 30000000;
+    world_open(&h, true);
+    uint64_t before = tb_clock_now_real();
+    broadcast(&h, 2, 3000, 1);
+    assert_true(tb_clock_now_real() - before >= 30000000);
+    world_close(&h);
+    tb_param.mcast_delay = 0;
+}
+
 static void a_process_goes_meanwhile(void **state)
 {
     one_goes(true);
@@ -581,7 +593,7 @@ int main(void)
         cmocka_unit_test(another_job_is_told_of),   cmocka_unit_test(very_many_at_once),
         cmocka_unit_test(one_gives_it_up),          cmocka_unit_test(one_calls_another),
         cmocka_unit_test(a_root_leaves_early),      cmocka_unit_test(a_process_is_lost_before_anything_was_multicast),
-        cmocka_unit_test(a_process_goes_meanwhile),
+        cmocka_unit_test(a_process_goes_meanwhile), cmocka_unit_test(roots_wait_as_they_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

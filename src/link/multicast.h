@@ -110,9 +110,9 @@ struct tb_multicast_limits {
     uint64_t wait_most;    /* and at most */
     uint64_t hold;         /* for which a root does not repeat again what it has repeated for all */
     uint64_t status_hold;  /* for which nobody need ask again a root that has not begun; doubles up to wait_most */
-    uint64_t delay;        /* of a root before it sends a short message; 0: as long as its members seem to need */
-    uint64_t delay_most;   /* of a root whose members come late and lose what was sent before */
-    uint64_t quiet;        /* after which a root asks for confirmation of what it still keeps */
+    uint64_t delay;        /* of a root before it sends a short message; 0: none, but for members that come late and */
+    uint64_t delay_most; /* lose what they have no room for until then: at most this, and a quarter of its wire time */
+    uint64_t quiet;      /* after which a root asks for confirmation of what it still keeps */
 };
 
 struct tb_multicast_config {

@@ -22,7 +22,7 @@ struct tb_multicast_kept {
     struct tb_list of_store, of_unsent, of_due;
     struct tb_multicast_operation *operation; /* not told yet that it was sent */
     uint64_t bytes;
-    uint64_t not_before;
+    uint64_t not_before, delayed;        /* when it may be sent; how long after its beginning that is */
     uint64_t until;                      /* all of it should have arrived */
     struct tb_multicast_repeat *repeats; /* of each fragment; NULL: nobody has asked */
     uint32_t due;                        /* of them */
@@ -50,12 +50,13 @@ static void delay(struct tb_multicast *m, struct tb_multicast_kept *k)
 {
     uint64_t wire = k->source.length * m->config.byte_time / 1000;
     uint64_t most = m->limits.delay_most < wire / DELAY_SHARE ? m->limits.delay_most : wire / DELAY_SHARE;
-    if (m->limits.delay > 0)
+    if (m->limits.delay > 0) {
         k->not_before = m->now + m->limits.delay;
-    if (m->delay == 0 || m->limits.delay > 0)
         return;
-    k->not_before = m->now + (m->delay < most ? m->delay : most);
-    m->delay -= m->delay / 32 + 1;
+    }
+    k->delayed = m->delay < most ? m->delay : most;
+    k->not_before = m->now + k->delayed;
+    m->delay -= m->delay > 0 ? m->delay / 32 + 1 : 0;
 }
 
 /* Makes a copy. False: there is no room, or no memory. */
@@ -316,14 +317,15 @@ static void answer(struct tb_multicast *m, struct tb_multicast_kept *k, uint32_t
     repeat_due(m);
 }
 
-/* Members were not there yet when something was sent, and lost it: the next ones get some time. */
-static void note_skew(struct tb_multicast *m, const struct tb_multicast_question *q)
+/* A member was not there yet when something was sent, and lost it: what follows waits that much longer. What comes
+ * early and is kept costs nothing, so that to wait for who has lost nothing would only cost time. */
+static void note_skew(struct tb_multicast *m, const struct tb_multicast_kept *k, const struct tb_multicast_question *q)
 {
-    uint64_t late = (uint64_t)q->late_by * TB_MULTICAST_US;
+    uint64_t wanted = k->delayed + (uint64_t)q->late_by * TB_MULTICAST_US;
     if (!q->overflow)
         return;
-    late = late < m->limits.delay_most ? late : m->limits.delay_most;
-    m->delay = late > m->delay ? m->delay + (late - m->delay) / 4 : m->delay;
+    wanted = wanted < m->limits.delay_most ? wanted : m->limits.delay_most;
+    m->delay = wanted > m->delay ? m->delay + (wanted - m->delay) / 4 : m->delay;
 }
 
 void tb_multicast_kept_answer(struct tb_multicast *m, struct tb_multicast_context *c, const struct tb_datagram *head,
@@ -331,9 +333,11 @@ void tb_multicast_kept_answer(struct tb_multicast *m, struct tb_multicast_contex
 {
     struct tb_multicast_source *s = tb_multicast_source_find(c, head->number);
     m->counters.asks_heard++;
-    note_skew(m, q);
-    if (s != NULL && s->is_kept)
-        answer(m, TB_CONTAINER(s, struct tb_multicast_kept, source), head->sender, &q->wish);
-    else if (s == NULL && head->number >= c->granted && !tb_multicast_operation_was(m, c, head->number))
+    if (s != NULL && s->is_kept) {
+        struct tb_multicast_kept *k = TB_CONTAINER(s, struct tb_multicast_kept, source);
+        note_skew(m, k, q);
+        answer(m, k, head->sender, &q->wish);
+    } else if (s == NULL && head->number >= c->granted && !tb_multicast_operation_was(m, c, head->number)) {
         say_not_begun(m, c, head);
+    }
 }

@@ -461,6 +461,75 @@ static void roots_wait_for_skew(void **state)
     end();
 }
 
+/* Broadcasts of 60 kB to members of which one comes a millisecond late, hears meanwhile, and has room for two
+ * fragments. After each it tells the root that it has it. How many datagrams it lost of the first of them, and of the
+ * last. */
+static void late_with_little_room(uint64_t delay, uint64_t *first, uint64_t *last)
+{
+    enum { EACH = 10, ALL = 40 };
+    begin(4, 1);
+    for (uint64_t i = 1; i <= ALL; i++) {
+        struct play_step *s = step(PLAY_BROADCAST, 0, 2 * i, 60000);
+        s->late = 2;
+        s->late_by = WORLD_MS;
+        step(PLAY_BROADCAST, 0, 2 * i + 1, 0)->root = 2;
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        w.hosts[i].limits.early = 4096;
+        w.hosts[i].limits.delay = delay;
+    }
+    start(1);
+    p.depth = 1;
+    while (p.hosts[2].at <= 2 * EACH && world_step(&w))
+        continue;
+    *first = count(2).dropped;
+    while (p.hosts[2].at <= 2 * (ALL - EACH) && world_step(&w))
+        continue;
+    uint64_t before = count(2).dropped;
+    assert_true(play_run(&p));
+    *last = count(2).dropped - before;
+    end();
+}
+
+/* What members lose by coming late they lose no longer when the root waits that long, as it is told, or as it finds
+ * out. */
+static void delays_help(void **state)
+{
+    uint64_t first, last;
+    late_with_little_room(0, &first, &last);
+    print_message("%llu of the first, %llu of the last\n", (unsigned long long)first, (unsigned long long)last);
+    assert_true(first >= 10 && 3 * last <= first);
+    late_with_little_room(2 * WORLD_MS, &first, &last);
+    assert_int_equal(first + last, 0);
+}
+
+/* A delay that was asked for is what a root waits, whatever members say. */
+static void a_delay_that_was_set(void **state)
+{
+    static char bytes[60000];
+    begin(3, 1);
+    w.hosts[0].limits.delay = 3 * WORLD_MS;
+    start(1);
+    run_until(w.now + WORLD_MS);
+    for (uint64_t i = 1; i < 4; i++) {
+        struct tb_multicast_operation o = operation_of(i, i < 3 ? sizeof bytes : 0, 0, 0, bytes);
+        uint64_t frames = w.hosts[0].frames_out, began = w.now;
+        told_error = 1;
+        assert_int_equal(tb_multicast_start(w.hosts[0].m, &o), TB_PENDING);
+        assert_int_equal(tb_multicast_deadline(w.hosts[0].m), began + 3 * WORLD_MS);
+        run_until(began + 3 * WORLD_MS - 1);
+        assert_int_equal(w.hosts[0].frames_out, frames);
+        world_wake(&w.hosts[0], began + 3 * WORLD_MS);
+        while (told_error != TB_OK)
+            assert_true(world_step(&w));
+        assert_int_equal(w.now, began + 3 * WORLD_MS);
+        assert_true(w.hosts[0].frames_out > frames);
+        ask_late(i, 1000, i);
+        run_until(w.now + 20 * WORLD_MS); /* so that its port is free */
+    }
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +549,8 @@ int main(void)
         cmocka_unit_test(landing_in_place),
         cmocka_unit_test(stopped_members_are_forgotten),
         cmocka_unit_test(roots_wait_for_skew),
+        cmocka_unit_test(delays_help),
+        cmocka_unit_test(a_delay_that_was_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
