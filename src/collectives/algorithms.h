@@ -58,7 +58,8 @@ extern const struct tb_algorithm tb_gather_levels, tb_gatherv_levels_bundles, tb
     tb_scatterv_levels_blocks, tb_scatterv_levels_pieces;
 extern const struct tb_algorithm tb_allgather_levels_flat, tb_allgather_levels_binomial, tb_allgather_levels_chain,
     tb_allgather_levels_ring, tb_allgatherv_levels_flat, tb_allgatherv_levels_binomial, tb_allgatherv_levels_chain,
-    tb_allgatherv_levels_ring, tb_allgather_multicast, tb_allgatherv_multicast;
+    tb_allgatherv_levels_ring, tb_allgather_multicast, tb_allgatherv_multicast, tb_allgather_turns_multicast,
+    tb_allgatherv_turns_multicast;
 extern const struct tb_algorithm tb_alltoall_levels_dealt, tb_alltoall_levels_dealt_hosts, tb_alltoall_levels_spread,
     tb_alltoall_levels_spread_hosts, tb_reduce_scatter_levels, tb_reduce_scatter_block_levels, tb_scan_levels,
     tb_exscan_levels;

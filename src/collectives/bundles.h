@@ -61,6 +61,11 @@ struct tb_bundle tb_bundles_of_all(const struct tb_bundles *x);
 /* Their pieces: of IN or OUT, which has blocks in the order of ranks, or of WORK or SIZES. */
 struct tb_slice tb_bundles_placed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_bundle blocks);
 struct tb_slice tb_bundles_packed(const struct tb_bundles *x, enum tb_symbol symbol, struct tb_bundle blocks);
+/* Either: packed in WORK. */
+static inline struct tb_slice tb_bundles_slice(const struct tb_bundles *x, enum tb_symbol room, struct tb_bundle blocks)
+{
+    return room == TB_SYMBOL_WORK ? tb_bundles_packed(x, room, blocks) : tb_bundles_placed(x, room, blocks);
+}
 /* The sizes of the blocks of all other parts of these stages, each from who stands for it, to their places in SIZES. */
 void tb_bundles_receive_sizes(struct tb_builder *b, const struct tb_bundles *x, uint32_t first, uint32_t end,
                               uint16_t edge);

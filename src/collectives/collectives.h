@@ -84,7 +84,8 @@ struct tb_algorithm {
     int (*make)(const struct tb_collective *c, struct tb_program **program);
     /* What `argument` is: "piece", bytes of a piece; "pieces", bytes of a piece of narrow stages and of wide ones
      * (tb_argument_of); "fan-out", children of a rank; "latency", of the postal model, in
-     * multiples of the gap; "senders", that may send to the root at once. NULL: it takes none. */
+     * multiples of the gap; "senders", that may send at once to the root, or
+     * by multicast. NULL: it takes none. */
     const char *argument;
     /* Arguments worth rating for this call, at most `room`; how many. NULL with an argument: those of
      * tb_candidates_piece. */

@@ -154,8 +154,10 @@ void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
         if (all[i].state != NULL) {
-            all[i].driver->reserve(all[i].state, &reserved[i], places, binding->numbers[0], binding->operation);
-            all[i].driver->forgo(all[i].state, &reserved[i], ((1u << places) - 1) & ~used[i]);
+            uint32_t last = used[i] != 0 ? 32u - (uint32_t)__builtin_clz(used[i]) : 0;
+            uint32_t its = all[i].driver->numbered && last > places ? last : places;
+            all[i].driver->reserve(all[i].state, &reserved[i], its, binding->numbers[0], binding->operation);
+            all[i].driver->forgo(all[i].state, &reserved[i], reserved[i].left & ~used[i]);
         }
 }
 

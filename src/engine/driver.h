@@ -54,7 +54,8 @@ union tb_drive_room {
 
 struct tb_driver_table {
     const char *name;
-    bool standby; /* `advance` calls nothing of the program's, so that a standby may do it (standby.h) */
+    bool numbered; /* its places follow from the number of a collective: a program may have more than others count on */
+    bool standby;  /* `advance` calls nothing of the program's, so that a standby may do it (standby.h) */
     /* Whoever makes up a context does so for its channel before anybody hears of it, or takes it back; `first`: for one
      * that everyone on the host knows. NULL: it does nothing then, as with lose, hear and overhear below. */
     void (*claim)(struct tb_engine *e, uint64_t context, bool first);

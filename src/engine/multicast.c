@@ -11,10 +11,10 @@
 /* A number is that of a collective, of its operation, so that ranks that call different ones do not take each other's
  * messages, of a place in it, and of an item of the step that is there. */
 #define OPERATION_BITS 8u
-#define PLACE_BITS     4u
+#define PLACE_BITS     5u
 #define ITEM_BITS      12u
 
-_Static_assert(TB_COMPOSITE_ITEMS <= 1u << ITEM_BITS && TB_PROGRAM_PLACES_LIMIT <= 1u << PLACE_BITS,
+_Static_assert(TB_COMPOSITE_ITEMS <= 1u << ITEM_BITS && TB_CAST_PLACES <= 1u << PLACE_BITS,
                "each item has a number of its own");
 
 struct tb_multicast_channel {
@@ -201,7 +201,7 @@ static void multicast_reserve(void *state, struct tb_reserved *r, uint32_t place
 {
     struct tb_multicast_channel *c = state;
     r->first = (number_reach(c, collective) << OPERATION_BITS | operation) << PLACE_BITS;
-    r->left = (1u << places) - 1;
+    r->left = places < TB_CAST_PLACES ? (1u << places) - 1 : UINT32_MAX;
     tb_list_append(&c->reserved, &r->in_order);
     channel_join(c); /* also if nothing is started here: others count on being told how far this process is */
 }
@@ -551,6 +551,7 @@ static void multicast_describe(const struct tb_drive *d, struct tb_wait *wait)
 }
 
 const struct tb_driver_table tb_driver_multicast = {.name = "multicast",
+                                                    .numbered = true,
                                                     .standby = true,
                                                     .open = multicast_open,
                                                     .enter = multicast_enter,

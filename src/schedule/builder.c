@@ -462,24 +462,26 @@ static int step_check(const struct tb_program *p, uint32_t step)
 /* Composite steps have places of their own, and not too many items. */
 static int places_check(struct tb_program *p)
 {
-    uint32_t used[TB_DRIVER_COUNT] = {0}, highest = 0;
+    uint32_t used[TB_DRIVER_COUNT] = {0}, highest = 0, counted = 0;
     for (uint32_t i = 0; i < p->step_count; i++) {
         const struct tb_step *s = &p->steps[i];
         if (s->kind != TB_STEP_COMPOSITE)
             continue;
-        if (s->edge >= TB_PROGRAM_PLACES_LIMIT || s->items > TB_COMPOSITE_ITEMS)
-            return tb_error(TB_ERR_LIMIT, "step %u of a program has place %u and %u items", i, s->edge, s->items);
         if (s->contract.driver >= TB_DRIVER_COUNT)
             return tb_error(TB_ERR_ARGUMENT, "step %u of a program has no driver", i);
+        bool cast = s->contract.driver == TB_DRIVER_MULTICAST;
+        if (s->edge >= (cast ? TB_CAST_PLACES : TB_PROGRAM_PLACES_LIMIT) || s->items > TB_COMPOSITE_ITEMS)
+            return tb_error(TB_ERR_LIMIT, "step %u of a program has place %u and %u items", i, s->edge, s->items);
         if ((used[s->contract.driver] >> s->edge & 1) != 0)
             return tb_error(TB_ERR_ARGUMENT, "step %u of a program has place %u, as another one", i, s->edge);
         used[s->contract.driver] |= 1u << s->edge;
         highest = s->edge + 1u > highest ? s->edge + 1u : highest;
+        counted = cast ? counted : s->edge + 1u > counted ? s->edge + 1u : counted;
     }
     if (p->places == 0)
-        p->places = highest;
-    if (p->places < highest || p->places > TB_PROGRAM_PLACES_LIMIT)
-        return tb_error(TB_ERR_ARGUMENT, "a program of %u places has a step at place %u", p->places, highest);
+        p->places = highest < TB_PROGRAM_PLACES_LIMIT ? highest : TB_PROGRAM_PLACES_LIMIT;
+    if (p->places < counted || p->places > TB_PROGRAM_PLACES_LIMIT)
+        return tb_error(TB_ERR_ARGUMENT, "a program of %u places has a step at place %u", p->places, counted);
     return TB_OK;
 }
 

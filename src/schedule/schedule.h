@@ -193,7 +193,7 @@ struct tb_step {
     uint8_t group; /* that the peer is in; 0: of the channel, which of an intercommunicator is the remote group;
                     * 1: the local group of an intercommunicator */
     /* Tells messages between the same two ranks in one collective apart; both ends use the same. Of COMPOSITE: its
-     * place, below program->places, which no other step of the program for the same driver has. */
+     * place, below program->places (tb_step_places), which no other step of the program for the same driver has. */
     uint16_t edge;
     uint32_t peer; /* rank in its group, of SEND and RECEIVE; root of COMPOSITE */
     uint32_t join; /* pieces of its slice that are one item: they lie side by side and go as one message. The last item
@@ -217,7 +217,8 @@ struct tb_program {
     uint32_t work_pieces; /* size of WORK */
     uint32_t size_pieces; /* count of SIZES */
     uint32_t list_count;  /* entries of `lists` */
-    uint32_t places;      /* that its composite steps may have; the same on all ranks, whatever each takes part in */
+    uint32_t places;      /* that its composite steps may have, but those by multicast; the same on all ranks, whatever
+                           * each takes part in */
     bool binds;           /* there is a BIND step: WORK is packed bytes, and there when that is done */
     bool work_whole;      /* WORK is cut as IN is, into as many copies of it as are needed, also where IN is blocks */
     bool ordered;         /* made by a builder that ordered steps itself, which takes it time with their square */
@@ -228,7 +229,10 @@ struct tb_program {
 
 #define TB_PROGRAM_STEPS_LIMIT  (1u << 20) /* so many dependencies and entries of lists, too */
 #define TB_PROGRAM_PLACES_LIMIT 16u        /* each may need one of as many slots of a board */
-#define TB_COMPOSITE_ITEMS      4096u      /* of one step */
+#define TB_CAST_PLACES                                                                                                 \
+    32u                          /* of TB_DRIVER_MULTICAST: numbers there follow from the collective's own, so         \
+                                  * that nobody else needs to count on them */
+#define TB_COMPOSITE_ITEMS 4096u /* of one step */
 
 /* That each collective has on a communicator of several hosts, whether or not its program needs them: so ranks that
  * cannot make their program, or have called something else, have as many as the others. */
@@ -243,6 +247,12 @@ static inline uint64_t tb_part_start(uint64_t bytes, uint32_t parts, uint64_t un
 {
     uint64_t units = bytes / unit + (bytes % unit != 0), each = units / parts + (units % parts != 0);
     return (unsigned __int128)part * each >= units ? bytes : part * each * unit;
+}
+
+/* How many places there are for a composite step. */
+static inline uint32_t tb_step_places(const struct tb_program *p, const struct tb_step *s)
+{
+    return s->contract.driver == TB_DRIVER_MULTICAST ? TB_CAST_PLACES : p->places;
 }
 
 /* Positions of a step: the pieces of its slice, or of what it gets, if that is more; an empty message has one. */

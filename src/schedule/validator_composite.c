@@ -47,9 +47,9 @@ int tb_execution_check_composite(const struct tb_execution *c, uint32_t rank, ui
     const struct tb_program *p = c->ranks[rank].program;
     const struct tb_step *s = &p->steps[step];
     bool here = false, root = false;
-    if (s->contract.composite >= TB_COMPOSITE_COUNT || s->edge >= p->places)
+    if (s->contract.composite >= TB_COMPOSITE_COUNT || s->edge >= tb_step_places(p, s))
         return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: there is no composite %u at place %u of %u", rank, step,
-                        s->contract.composite, s->edge, p->places);
+                        s->contract.composite, s->edge, tb_step_places(p, s));
     if (s->member_count > 0 && (s->members > p->list_count || s->member_count > p->list_count - s->members))
         return tb_error(TB_ERR_ARGUMENT, "rank %u, step %u: a list of %u members is not there", rank, step,
                         s->member_count);

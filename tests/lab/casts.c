@@ -6,7 +6,8 @@
  *   casts COUNT MOST SEED one         all of MOST bytes, from rank 0
  *   casts COUNT MOST SEED die         a rank is killed in the middle, and the others are told
  *   casts COUNT MOST SEED mourn       the same, of broadcasts of MOST bytes; with --keep-going they say what they are
- *                                     told */
+ *                                     told
+ *   casts COUNT MOST SEED turns       allgather and allgatherv of blocks of MOST bytes in all instead */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -15,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNTERS 10
+#define COUNTERS  10
+#define COMM_MOST 64 /* ranks */
 
 static const char *const names[COUNTERS] = {"sent",     "used",        "early",       "late",    "repaired",
                                             "rejected", "repairs_one", "repairs_all", "control", "skew"};
@@ -66,6 +68,39 @@ static void cast(MPI_Comm comm, unsigned char *bytes, size_t length, int root, u
         }
 }
 
+/* Blocks of all ranks, of one length or of many (some of them empty), in place or not, with or without waiting. */
+static void gather_all(MPI_Comm comm, unsigned char *bytes, size_t most, uint64_t message)
+{
+    int rank, size, kind = (int)draw(8), at = 0, counts[COMM_MOST], starts[COMM_MOST];
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    size_t length = length_draw(most / (size_t)(size + 1));
+    for (int i = 0; i < size; i++, at += counts[i - 1]) {
+        counts[i] = (kind & 1) != 0 ? (int)((length * (size_t)(i * i + 3)) % (length + 1)) : (int)length;
+        starts[i] = at;
+    }
+    unsigned char *block = bytes + at; /* `most` is enough for one more */
+    memset(bytes, 0, (size_t)at);
+    for (int i = 0; i < counts[rank]; i++)
+        block[i] = bytes[starts[rank] + i] = byte_at(message + (uint64_t)rank, (uint64_t)i);
+    const void *given = (kind & 2) != 0 ? MPI_IN_PLACE : block;
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (kind == 0 || kind == 2)
+        MPI_Allgather(given, (int)length, MPI_UNSIGNED_CHAR, bytes, (int)length, MPI_UNSIGNED_CHAR, comm);
+    else if (kind == 4 || kind == 6)
+        MPI_Iallgather(given, (int)length, MPI_UNSIGNED_CHAR, bytes, (int)length, MPI_UNSIGNED_CHAR, comm, &request);
+    else
+        MPI_Allgatherv(given, counts[rank], MPI_UNSIGNED_CHAR, bytes, counts, starts, MPI_UNSIGNED_CHAR, comm);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < size; i++)
+        for (int k = 0; k < counts[i]; k++)
+            if (bytes[starts[i] + k] != byte_at(message + (uint64_t)i, (uint64_t)k)) {
+                fprintf(stderr, "allgather %llu of kind %d, %d bytes of rank %d: byte %d is wrong on rank %d\n",
+                        (unsigned long long)message, kind, counts[i], i, k, rank);
+                MPI_Abort(MPI_COMM_WORLD, 1);
+            }
+}
+
 static void counters_read(unsigned long long values[COUNTERS])
 {
     MPI_T_pvar_session session;
@@ -108,6 +143,7 @@ int main(int argc, char **argv)
     state = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     int mourn = argc > 4 && strcmp(argv[4], "mourn") == 0, one = mourn || (argc > 4 && strcmp(argv[4], "one") == 0);
     int late = argc > 4 && strcmp(argv[4], "late") == 0, die = mourn || (argc > 4 && strcmp(argv[4], "die") == 0);
+    int turns = argc > 4 && strcmp(argv[4], "turns") == 0 && size <= COMM_MOST;
     if (mourn)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     unsigned char *bytes = malloc(most + 1);
@@ -124,13 +160,20 @@ int main(int argc, char **argv)
             sleep(1);
         if (dies && rank == who)
             raise(SIGKILL);
-        cast(MPI_COMM_WORLD, bytes, length, root, i);
+        if (turns)
+            gather_all(MPI_COMM_WORLD, bytes, most, i);
+        else
+            cast(MPI_COMM_WORLD, bytes, length, root, i);
         if (split) {
             if (part != MPI_COMM_NULL)
                 MPI_Comm_free(&part);
             MPI_Comm_split(MPI_COMM_WORLD, rank % colors, rank, &part);
         }
-        if (part != MPI_COMM_NULL) {
+        if (part != MPI_COMM_NULL && turns) {
+            uint64_t here = state;
+            gather_all(part, bytes, most / 2, i + count);
+            state = here; /* parts of other sizes have drawn others */
+        } else if (part != MPI_COMM_NULL) {
             MPI_Comm_size(part, &splits);
             cast(part, bytes, length / 2, root % splits, i + count);
         }

@@ -12,27 +12,27 @@
 #define RANKS_MOST 32768u /* whose bundles have numbers of edges */
 
 /* Sends and receives whole bundles that stand in `room`. */
-static struct tb_slice bundle_in(const struct tb_bundles *x, enum tb_symbol room, struct tb_bundle blocks)
-{
-    return room == TB_SYMBOL_WORK ? tb_bundles_packed(x, room, blocks) : tb_bundles_placed(x, room, blocks);
-}
-
 static void bundle_send(const struct tb_bundles *x, enum tb_symbol room, uint32_t peer, uint16_t edge,
                         struct tb_bundle blocks)
 {
-    tb_builder_send(x->builder, peer, edge, bundle_in(x, room, blocks));
+    tb_builder_send(x->builder, peer, edge, tb_bundles_slice(x, room, blocks));
     tb_builder_join(x->builder);
 }
 
 static void bundle_receive(const struct tb_bundles *x, enum tb_symbol room, uint32_t peer, uint16_t edge,
                            struct tb_bundle blocks)
 {
-    tb_builder_receive(x->builder, peer, edge, bundle_in(x, room, blocks));
+    tb_builder_receive(x->builder, peer, edge, tb_bundles_slice(x, room, blocks));
     tb_builder_join(x->builder);
 }
 
-static void stage_up(const struct tb_bundles *x, enum tb_symbol room, const struct tb_stage *s)
+static void stage_up(const struct tb_bundles *x, enum tb_symbol room, const struct tb_stage *s,
+                     const struct tb_allgather_kind *k)
 {
+    if (k->turns && s == tb_levels_cast_stage(x->levels, &k->trees)) {
+        tb_allgather_turns(x, room, s);
+        return;
+    }
     if (s->mine != s->root) {
         bundle_send(x, room, s->parts[s->root].rank, 0, tb_bundles_of_part(x, &s->parts[s->mine]));
         return;
@@ -58,8 +58,12 @@ static void stage_down(const struct tb_bundles *x, enum tb_symbol room, const st
 {
     const struct tb_bundle all = tb_bundles_of_all(x);
     struct tb_tree t;
+    if (k->turns && s == tb_levels_cast_stage(x->levels, &k->trees)) {
+        tb_allgather_rest(x, room, s);
+        return;
+    }
     if (s == tb_levels_cast_stage(x->levels, &k->trees)) {
-        tb_stage_cast(x->builder, s, 0, bundle_in(x, room, all));
+        tb_stage_cast(x->builder, s, 0, tb_bundles_slice(x, room, all));
         return;
     }
     tb_stage_tree(&t, x->levels, s, &k->trees, 0);
@@ -97,25 +101,27 @@ void tb_allgather_bundles(struct tb_bundles *x, const struct tb_allgather_kind *
     const struct tb_bundle all = tb_bundles_of_all(x), own = tb_bundles_of_rank(x, c->rank);
     const struct tb_slice given = tb_slice_one(tb_source(c), c->in_place ? c->rank : 0), nothing = tb_slice_nothing();
     bool sized = c->operation == TB_OPERATION_ALLGATHER, leads = tb_levels_leads(l), common = tb_levels_common(l);
-    enum tb_symbol room = sized && tb_bundles_in_order(x, all) ? TB_SYMBOL_OUT : TB_SYMBOL_WORK;
+    bool straight = (sized && tb_bundles_in_order(x, all)) || (k->turns && tb_allgather_alone(c));
+    enum tb_symbol room = straight ? TB_SYMBOL_OUT : TB_SYMBOL_WORK;
     bool exchange = tb_levels_at_top(l) && l->stages != tb_levels_cast_stage(l, &k->trees);
     uint32_t narrow = exchange ? 1 : 0, stages = tb_levels_message_stages(l);
-    if (!sized)
+    if (!sized && !straight)
         blocks_bind(x);
     if (common)
         tb_levels_meet(x->builder, l, TB_COMPOSITE_GATHER, 0, given,
-                       leads ? bundle_in(x, room, tb_bundles_of_stage(x, &l->stages[l->stage_count - 1])) : nothing);
+                       leads ? tb_bundles_slice(x, room, tb_bundles_of_stage(x, &l->stages[l->stage_count - 1]))
+                             : nothing);
     else if (room == TB_SYMBOL_WORK || !c->in_place)
-        tb_builder_copy(x->builder, given, bundle_in(x, room, own));
+        tb_builder_copy(x->builder, given, tb_bundles_slice(x, room, own));
     for (uint32_t i = stages; leads && i-- > narrow;)
-        stage_up(x, room, &l->stages[i]);
+        stage_up(x, room, &l->stages[i], k);
     if (leads && narrow > 0)
         top_exchange(x, room, &l->stages[0]);
     for (uint32_t i = narrow; leads && i < stages; i++)
         stage_down(x, room, &l->stages[i], k);
     if (common)
-        tb_levels_meet(x->builder, l, TB_COMPOSITE_BCAST, 1, leads ? bundle_in(x, room, all) : nothing,
-                       leads ? nothing : bundle_in(x, room, all));
+        tb_levels_meet(x->builder, l, TB_COMPOSITE_BCAST, 1, leads ? tb_bundles_slice(x, room, all) : nothing,
+                       leads ? nothing : tb_bundles_slice(x, room, all));
     if (room == TB_SYMBOL_WORK)
         blocks_place(x);
 }
@@ -166,7 +172,7 @@ static int levels_make(const struct tb_collective *c, const struct tb_allgather_
 #define ROW(name, NAME, row_fits, tree, wide, narrow)                                                                  \
     static int make_##name(const struct tb_collective *c, struct tb_program **program)                                 \
     {                                                                                                                  \
-        static const struct tb_allgather_kind kind = {{tree, tree, false}, wide, narrow};                              \
+        static const struct tb_allgather_kind kind = {{tree, tree, false}, wide, narrow, false};                       \
         return levels_make(c, &kind, tb_bundle_parts(c), tb_bundle_joined(c), program);                                \
     }                                                                                                                  \
     const struct tb_algorithm tb_allgather_levels_##name = {                                                           \
@@ -183,7 +189,7 @@ static bool fits_cast(const struct tb_collective *c)
 
 static int make_cast(const struct tb_collective *c, struct tb_program **program)
 {
-    static const struct tb_allgather_kind kind = {{TB_LEVEL_FLAT, TB_LEVEL_BINOMIAL, true}, false, false};
+    static const struct tb_allgather_kind kind = {{TB_LEVEL_FLAT, TB_LEVEL_BINOMIAL, true}, false, false, false};
     return levels_make(c, &kind, 1, true, program);
 }
 
@@ -191,6 +197,18 @@ const struct tb_algorithm tb_allgather_multicast = {
     TB_OPERATION_ALLGATHER, "levels-flat-multicast", fits_cast, make_cast, NULL, NULL};
 const struct tb_algorithm tb_allgatherv_multicast = {
     TB_OPERATION_ALLGATHERV, "levels-flat-multicast", fits_cast, make_cast, NULL, NULL};
+
+/* Each host multicasts its own. */
+static int make_turns(const struct tb_collective *c, struct tb_program **program)
+{
+    static const struct tb_allgather_kind kind = {{TB_LEVEL_FLAT, TB_LEVEL_BINOMIAL, true}, false, false, true};
+    return levels_make(c, &kind, 1, true, program);
+}
+
+const struct tb_algorithm tb_allgather_turns_multicast = {
+    TB_OPERATION_ALLGATHER, "levels-turns-multicast", tb_fits_turns, make_turns, "senders", tb_candidates_turns};
+const struct tb_algorithm tb_allgatherv_turns_multicast = {
+    TB_OPERATION_ALLGATHERV, "levels-turns-multicast", tb_fits_turns, make_turns, "senders", tb_candidates_turns};
 
 ROW(flat, "levels-flat", fits_short, TB_LEVEL_FLAT, false, false);
 ROW(binomial, "levels-binomial", fits_short, TB_LEVEL_BINOMIAL, false, false);
