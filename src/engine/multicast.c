@@ -412,7 +412,8 @@ static bool overhears(const struct tb_multicast_channel *c, uint64_t first, uint
 {
     uint64_t number;
     uint32_t root;
-    if (!tb_multicast_overhear(c->engine->multicast->protocol, c->context, first, end - 1, &number, &root) ||
+    if (first == end ||
+        !tb_multicast_overhear(c->engine->multicast->protocol, c->context, first, end - 1, &number, &root) ||
         !channel_rank(c, root, rank))
         return false;
     *theirs = (uint8_t)(number >> (PLACE_BITS + ITEM_BITS));

@@ -148,6 +148,7 @@ int main(int argc, char **argv)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     unsigned char *bytes = malloc(most + 1);
     MPI_Comm part = MPI_COMM_NULL;
+    MPI_Barrier(MPI_COMM_WORLD); /* who waits for what it has lost hears of later collectives meanwhile */
     for (uint64_t i = 0; i < count && bytes != NULL; i++) {
         size_t length = length_draw(most);
         int root = (int)draw((uint64_t)size), who = (int)draw((uint64_t)size), colors = 1 + (int)draw(3);
