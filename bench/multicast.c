@@ -4,6 +4,7 @@
  *   an operation   COUNT calls, which all ranks begin at an instant (instants.h). Rows "OPERATION BYTES SLOWEST
  *                  FASTEST": the times of the rank that ends last and of the first one that is not the root
  *   stop           broadcasts, in each of which the last rank is stopped for ARGUMENT milliseconds. Rows as above
+ *   chosen         messages of Tombolo_Multicast to all other ranks, which receive them. Rows as above
  *   frames         how many frames the root's port sends for a broadcast, until ARGUMENT milliseconds after its
  *                  beginning, more than in as long a time before it, in which nobody does anything. Rows "frames BYTES
  *                  FRAMES TCP": all, and how many of them are segments of TCP
@@ -22,6 +23,16 @@
 
 #include <signal.h>
 #include <unistd.h>
+
+#if __has_include(<tombolo.h>)
+#include <tombolo.h>
+#else /* another library */
+static int Tombolo_Multicast(const void *bytes, int count, MPI_Datatype type, const int *ranks, int n, int tag,
+                             MPI_Comm whom)
+{
+    return MPI_ERR_OTHER;
+}
+#endif
 
 #define COUNT_MOST 200000
 #define LAST_SALT  255   /* of the data that ends a flow */
@@ -73,6 +84,26 @@ static void counters_print(const char *what, int n, const unsigned long long bef
     fflush(stdout);
 }
 
+/* ---- one message to chosen ranks --------------------------------------------------------------------------------- */
+
+/* In place of a broadcast; the data are the same. */
+static void do_chosen(int n)
+{
+    if (rank != root) {
+        MPI_Recv(out, n, MPI_CHAR, root, 6, comm, MPI_STATUS_IGNORE);
+        return;
+    }
+    int *others = malloc(sizeof *others * (size_t)size), count = 0;
+    for (int i = 0; others && i < size; i++)
+        if (i != root)
+            others[count++] = i;
+    if (!others || Tombolo_Multicast(out, n, MPI_CHAR, others, count, 6, comm) != MPI_SUCCESS)
+        fail("no message to chosen ranks");
+    free(others);
+}
+
+static void (*instead)(int n); /* of an operation's own call; or NULL */
+
 /* ---- calls that begin at an instant ------------------------------------------------------------------------------ */
 
 /* Stops this process soon after the instant, for so long. */
@@ -99,7 +130,7 @@ static double call(const struct operation *op, int n, double stopped)
     if (stopped > 0 && rank == size - 1)
         stop_later(instant, stopped);
     wait_until(instant);
-    op->run(n);
+    (instead ? instead : op->run)(n);
     double took = now() - instant;
     check(op, n);
     return late > LATE_SHARE * took ? DROPPED : took;
@@ -298,7 +329,7 @@ static void measure_cell(char *what)
     unsigned long long before[COUNTERS];
     int n = atoi(bytes), count = atoi(times_text);
     double argument = atof(more);
-    const char *own[] = {"stop", "frames", "pong", "skew", "flow"};
+    const char *own[] = {"stop", "frames", "pong", "skew", "flow", "chosen"};
     const struct operation *op = NULL;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(what, own[i]) == 0)
@@ -307,6 +338,7 @@ static void measure_cell(char *what)
     if (count < 1 || count >= COUNT_MOST)
         fail("too few calls or too many");
     room_open(op, n);
+    instead = strcmp(what, "chosen") == 0 ? do_chosen : NULL;
     counters_read(before);
     if (strcmp(what, "frames") == 0)
         measure_frames(op, n, count, argument * 1e-3);

@@ -1,10 +1,11 @@
-"""Broadcasts beside a tool that is made for it, and in whole programs: the parts `udpcast` and `examples` of bench/multicast."""
+"""Broadcasts beside a tool that is made for it, messages to chosen ranks, and whole programs: the parts `udpcast`, `chosen` and `examples`
+of bench/multicast."""
 import os
 import statistics
 import subprocess
 import time
 
-from multicast_lab import MIB, OURS, TCP, Rows, figure, load, peers, ratio, size_name, wire_us, word
+from multicast_lab import BETWEEN_S, KIB, MIB, OURS, START_S, TCP, Rows, figure, levels, load, peers, ratio, size_name, wire_us, word
 
 HANG_S = 240
 PORT = 9000  # of udpcast, and the next one
@@ -67,6 +68,35 @@ def udpcast(here):
 
 def udpcast_estimate(mbit, _hosts, options):
     return options["rounds"] * (15 + 3.5 * wire_us(file_bytes(options["quick"]), mbit) * 1e-6)
+
+
+# ---- one message to chosen ranks -------------------------------------------------------------------------------------
+
+CHOSEN_BAR = 1.1
+
+
+def chosen_words(quick):
+    n, count = (256 * KIB, 2) if quick else (MIB, 10)
+    return n, [word(what, n, count) for what in ("chosen", "bcast")]
+
+
+def chosen(here):
+    n, words = chosen_words(here.quick)
+    rows = Rows()
+    for _ in range(here.rounds):
+        rows.add(here.job(OURS, here.lib(), words))
+    here.table([f"{size_name(n)} to {len(here.hosts) - 1} hosts, {here.mbit} Mbit/s", "ms", "longest, ms", "by one copy", "slowest by fastest", ""])
+    for what, name in (("chosen", "Tombolo_Multicast"), ("bcast", "MPI_Bcast")):
+        share = ratio(rows.time(what, n), wire_us(n, here.mbit))
+        here.row([name, levels.ms(rows.time(what, n)), levels.ms(max(rows.times.get((what, n), [0]))), figure(share), figure(rows.spread(what, n)),
+                  here.judge(f"{name} of {size_name(n)} to {len(here.hosts) - 1} hosts, by one copy", share, CHOSEN_BAR)
+                  if what == "chosen" else ""])
+    here.judge("datagrams of messages to chosen ranks", rows.counted("chosen", n, "sent")[0], 1, rows.counted("chosen", n, "sent")[0] > 0)
+
+
+def chosen_estimate(mbit, _hosts, options):
+    n, words = chosen_words(options["quick"])
+    return options["rounds"] * (START_S + sum((int(w.split(":")[2]) + 1) * (1.2 * wire_us(n, mbit) * 1e-6 + BETWEEN_S) for w in words))
 
 
 # ---- programs --------------------------------------------------------------------------------------------------------
