@@ -209,7 +209,7 @@ def hub(here):
         share, other = ratio(rows.time("bcast", n), wire), ratio(bare.time("bcast", n), wire)
         bar = COPY_BAR if slow else (other or 0) + BARE_BARS[n]
         here.row([f"bcast {size_name(n)}", levels.ms(rows.time("bcast", n)), levels.ms(max(rows.times.get(("bcast", n), [0]))), figure(share), figure(other),
-                  here.judge(f"bcast {size_name(n)} on {here.options['grid_name']}, by one copy", share, bar)])
+                  here.judge(f"bcast {size_name(n)} on {here.options['grid_name']} with {len(here.hosts)} hosts, by one copy", share, bar)])
     for what, n in (("barrier", 0), ("gather", KIB)):
         times = rows.times.get((what, n))
         longest = max(times) / 1e3 if times else None
