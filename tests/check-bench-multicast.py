@@ -120,9 +120,24 @@ def failed_jobs_are_missed():
         yield f"{place.missed} {place.stories} {texts}"
 
 
+def leftovers_are_ended():
+    """Processes that a launcher leaves behind: one ends by itself, one does not; neither is in its session."""
+    job = {"command": ["sh", "-c", "setsid sleep 600 & setsid sleep 0.3 & echo done"], "dir": "", "environment": {}}
+    patience, name, kept = lab.peers.LEAVE_S, lab.peers.job_name, []
+    lab.peers.LEAVE_S, lab.peers.job_name = 1, lambda: kept.append(name()) or kept[-1]
+    try:
+        text, story = lab.peers.job_text(job, lambda _, words: words[:3], "", [], 30)
+    finally:
+        lab.peers.LEAVE_S, lab.peers.job_name = patience, name
+    if (text, story) != ("done\n", ""):
+        yield f"{text} {story}"
+    if len(kept) != 1 or lab.peers.processes_of(kept[0]):
+        yield f"left behind: {[lab.peers.processes_of(one) for one in kept]}"
+
+
 def main():
     finders = {case.__name__: case for case in (wire_times, rows_are_read, cells_meet_their_bars_or_not, growth_is_judged, what_was_lost,
-                                                failed_jobs_are_missed)}
+                                                failed_jobs_are_missed, leftovers_are_ended)}
     return cases.tell_problems(finders, (AttributeError, ValueError, KeyError, ZeroDivisionError))
 
 
