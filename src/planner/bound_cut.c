@@ -98,11 +98,12 @@ static bool way_cross(const struct tb_bound_state *s, const struct tb_bound_cut 
     bool found = false;
     for (uint32_t h = 0; h < way->hop_count; h++) {
         const struct tb_way_hop *hop = &s->ways->hops[way->first_hop + h];
+        const uint32_t far = tb_way_hop_far(s->ways, hop);
         for (uint32_t i = 0; i < hop->wire_count; i++) {
             struct crossing c = {.code = s->ways->list[hop->first_wire + i]};
             uint32_t number = tb_way_wire(s->ways, hop, i, s->spots[from].host, s->spots[to].host);
             c.wire = s->ways->wires[number].wire;
-            c.before = i > 0 ? tb_cost_add(before, hop->latency) : before;
+            c.before = i > far ? tb_cost_add(before, hop->latency) : before;
             if (way->agents > 0 && h + i > 0) /* the sender's agent, and those that have passed it on */
                 c.before = tb_cost_add(c.before, (h + 1) * s->ways->table->head->constants.agent_latency);
             c.behind = way->latency > c.before ? way->latency - c.before : 0;

@@ -71,22 +71,27 @@ static bool item_ready(const struct tb_simulator *m, struct tb_simulator_step *f
     return true;
 }
 
-static void item_start(struct tb_simulator *m, uint32_t step, uint64_t now)
+/* False: not yet. */
+static bool item_start(struct tb_simulator *m, uint32_t step, uint64_t now)
 {
     struct tb_simulator_step *f = &m->steps[step];
     enum tb_step_kind kind = (enum tb_step_kind)f->kind;
-    uint32_t item = f->started++;
-    if (m->run->times != NULL && item == 0)
-        m->run->times[step].begin = now;
-    if (kind == TB_STEP_COMPOSITE) {
-        tb_simulator_come(m, step, now);
-        return;
-    }
-    uint64_t bytes = item + 1 < f->items && f->each > 0
+    uint32_t item = f->started;
+    bool message = kind == TB_STEP_SEND || kind == TB_STEP_RECEIVE, composite = kind == TB_STEP_COMPOSITE;
+    uint64_t bytes = composite ? 0
+                     : item + 1 < f->items && f->each > 0
                          ? f->each
                          : tb_item_bytes(&m->data, m->run->programs[f->rank], f->about, item);
-    bool message = kind == TB_STEP_SEND || kind == TB_STEP_RECEIVE;
-    if (bytes == 0 && (!message || (f->about->slice.count > 0 && !f->about->upto))) {
+    bool nothing = !composite && bytes == 0 && (!message || (f->about->slice.count > 0 && !f->about->upto));
+    /* Who waits for items counts them: one for which nothing comes is not there before those in front of it. */
+    if (nothing && kind == TB_STEP_RECEIVE && f->done < item)
+        return false;
+    f->started++;
+    if (m->run->times != NULL && item == 0)
+        m->run->times[step].begin = now;
+    if (composite) {
+        tb_simulator_come(m, step, now);
+    } else if (nothing) {
         tb_simulator_done(m, step, now);
     } else if (!message) {
         uint64_t time = tb_simulator_time(m, kind == TB_STEP_COPY ? TB_TIME_COPY : TB_TIME_REDUCE, bytes);
@@ -100,13 +105,15 @@ static void item_start(struct tb_simulator *m, uint32_t step, uint64_t now)
     } else if (f->askers != TB_SIMULATOR_NONE) {
         tb_simulator_posted(m, step, now);
     }
+    return true;
 }
 
 static void step_advance(struct tb_simulator *m, uint32_t step, uint64_t now)
 {
     struct tb_simulator_step *f = &m->steps[step];
     while (f->started < f->items && f->started - f->done < f->window && item_ready(m, f))
-        item_start(m, step, now);
+        if (!item_start(m, step, now))
+            break;
 }
 
 static void receive_begin(struct tb_simulator *m, uint32_t step, uint64_t bytes, uint64_t now, uint64_t until)

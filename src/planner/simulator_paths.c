@@ -10,7 +10,7 @@ static struct tb_simulator_leg *leg_add(struct tb_simulator *m)
     return &m->legs[m->leg_count++];
 }
 
-/* The latency of a hop is behind its first wire, that of the agent which it leads to behind its last one. */
+/* That of the agent which a hop leads to is behind its last wire. */
 static void path_add_hop(struct tb_simulator *m, const struct tb_way_hop *hop, uint64_t agent)
 {
     uint32_t first = m->leg_count;
@@ -24,7 +24,7 @@ static void path_add_hop(struct tb_simulator *m, const struct tb_way_hop *hop, u
     struct tb_simulator_leg *last = &m->legs[m->leg_count - 1];
     if (first > m->paths[m->path_count - 1].first)
         m->legs[first - 1].hold = hop->store;
-    m->legs[first].delay = hop->latency;
+    m->legs[first + tb_way_hop_far(m->run->ways, hop)].delay = hop->latency;
     last->delay = tb_cost_add(last->delay, agent);
     last->store = hop->store;
 }

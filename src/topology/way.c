@@ -427,3 +427,14 @@ const struct tb_way *tb_ways_between(struct tb_ways *ways, uint32_t from_host, u
     }
     return way;
 }
+
+uint32_t tb_way_hop_far(const struct tb_ways *ways, const struct tb_way_hop *hop)
+{
+    for (uint32_t i = 0; i < hop->wire_count; i++) {
+        uint32_t wire = ways->list[hop->first_wire + i];
+        bool of_end = wire >= TB_WAY_IN_AGENT;
+        if (of_end ? wire == TB_WAY_OUT || wire == TB_WAY_IN : ways->wires[wire].use.role != TB_ROLE_AGENT)
+            return i;
+    }
+    return 0;
+}

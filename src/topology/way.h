@@ -93,6 +93,10 @@ static inline uint32_t tb_way_wire(const struct tb_ways *ways, const struct tb_w
     return tb_way_wire_of(ways, ways->list[hop->first_wire + i], from_host, to_host);
 }
 
+/* Behind which wire of a hop its latency lies: the first one that is no agent's, since a host's port passes something
+ * before it is far away. */
+uint32_t tb_way_hop_far(const struct tb_ways *ways, const struct tb_way_hop *hop);
+
 /* What the two ranks spend. */
 static inline const struct tb_cost_ends *tb_way_ends(const struct tb_cost_table *table, const struct tb_way *way)
 {
