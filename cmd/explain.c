@@ -225,8 +225,8 @@ static void answer_print(const struct query *q, const struct scene *scene, const
     head_print(q, scene->shape, choice);
     if (bound != NULL)
         bound_print(q, scene, bound);
-    else if (!q->json)
-        puts("");
+    else
+        fputs(q->json ? "\"bound\": null, " : "  at least                                not known\n\n", stdout);
     if (q->json)
         puts("\"candidates\": [");
     for (uint32_t i = 0; i < count; i++) {

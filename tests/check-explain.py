@@ -93,6 +93,21 @@ def bounds():
         bound = json.loads(explain("bcast", "--bytes", "1m", "--grid", grid.name, "--json"))["bound"]
         if not 1.04 < bound["seconds"] < 1.2 or bound["decided_by"] not in "ab":
             yield f"1 MiB over 8 Mbit/s should take a second and something, decided by a cluster: {bound}"
+    if "not known" not in explain("neighbor_alltoall") or json.loads(explain("neighbor_alltoall", "--json"))["bound"] is not None:
+        yield "who is whose neighbour nobody knows, so the bound should be said not to be known"
+
+
+def many_clusters():
+    """More places than can be looked at in pairs: what passes an uplink, and how far the farthest are."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
+        grid.write("clusters:\n" + "".join(f"- {{name: c{i}, hosts: c{i}n1, uplink: {{bandwidth: 8, latency: {1 + i % 7}}}}}\n"
+                                           for i in range(400)))
+        grid.flush()
+        for size, least, most, by in (("1m", 1.04, 1.2, "c"), ("1", 0.008, 0.012, "")):
+            told = json.loads(explain("bcast", "--bytes", size, "--grid", grid.name, "--json"))
+            best = min(row["seconds"] for row in told["candidates"] if "seconds" in row)
+            if not least < told["bound"]["seconds"] < min(most, best) or not told["bound"]["decided_by"].startswith(by):
+                yield f"bcast of {size} on 400 clusters should take {least} to {most} seconds, and at most {best}: {told['bound']}"
 
 
 def seconds(words, name):
@@ -435,7 +450,7 @@ def guide():
 
 
 if __name__ == "__main__":
-    sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "dealt": dealt,
+    sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "many-clusters": many_clusters, "dealt": dealt,
                                   "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals,
                                   "levels": chosen_levels, "known-trees": known_trees, "crossings": crossings, "multicast": multicast, "every-tree": every_tree, "short-trees": short_trees,
                                   "not-to-be-shown": not_to_be_shown, "pictures": pictures, "odd-names": odd_names, "guide": guide, "planning": planning, "reproducible": reproducible},

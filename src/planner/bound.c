@@ -1,144 +1,19 @@
 #include "planner/bound.h"
+#include "planner/bound_between.h"
 #include "planner/bound_cut.h"
+#include "planner/bound_many.h"
+#include "planner/bound_part.h"
 #include "planner/item_bytes.h"
 
 #define RANK_LOOK 16u /* so many ranks are counted in the time of a look at a way */
 #define FEW_SPOTS 16u /* up to so many, each that must get something is looked at by itself, */
 #define FEW_PARTS 8u  /* and of places of so many parts all that some of them can be together */
 
-/* ---- what an operation asks for ---------------------------------------------------------------------------------- */
-
-/* Who must get something of whom. */
-enum reach { REACH_NONE, REACH_FROM_ROOT, REACH_TO_ROOT, REACH_ALL, REACH_UP };
-
-static enum reach operation_reach(enum tb_operation operation)
-{
-    switch (operation) {
-    case TB_OPERATION_BCAST:
-    case TB_OPERATION_SCATTER:
-    case TB_OPERATION_SCATTERV:
-        return REACH_FROM_ROOT;
-    case TB_OPERATION_REDUCE:
-    case TB_OPERATION_GATHER:
-    case TB_OPERATION_GATHERV:
-        return REACH_TO_ROOT;
-    case TB_OPERATION_SCAN:
-    case TB_OPERATION_EXSCAN:
-        return REACH_UP;
-    case TB_OPERATION_BARRIER:
-    case TB_OPERATION_ALLGATHER:
-    case TB_OPERATION_ALLGATHERV:
-    case TB_OPERATION_ALLTOALL:
-    case TB_OPERATION_ALLTOALLV:
-    case TB_OPERATION_ALLTOALLW:
-    case TB_OPERATION_ALLREDUCE:
-    case TB_OPERATION_REDUCE_SCATTER:
-    case TB_OPERATION_REDUCE_SCATTER_BLOCK:
-        return REACH_ALL;
-    default:
-        return REACH_NONE;
-    }
-}
-
-static uint64_t times(uint64_t bytes, uint64_t count)
-{
-    uint64_t all;
-    return __builtin_mul_overflow(bytes, count, &all) ? UINT64_MAX : all;
-}
-
-/* A part of the ranks, and what of the operation concerns it. */
-struct part {
-    uint32_t ranks;          /* how many */
-    bool root;               /* the root is one of them */
-    uint32_t enters, leaves; /* of prefixes: ranks of it after one outside, and before one */
-};
-
 /* Of prefixes: one of its ranks, and whether those before and behind it are in it, too. */
-static void part_count(const struct tb_collective *c, struct part *p, uint32_t rank, bool before, bool behind)
+static void part_count(const struct tb_collective *c, struct tb_bound_part *p, uint32_t rank, bool before, bool behind)
 {
     p->enters += rank > 0 && !before ? 1 : 0;
     p->leaves += rank + 1 < c->size && !behind ? 1 : 0;
-}
-
-/* What must come into the part, and who on both sides has to do with all of it. */
-static uint64_t part_in(const struct tb_collective *c, uint64_t bytes, const struct part *p, struct tb_bound_cut *cut)
-{
-    uint64_t others = c->size - p->ranks;
-    switch (c->operation) {
-    case TB_OPERATION_BCAST:
-        cut->inside.all = true;
-        return p->root ? 0 : bytes;
-    case TB_OPERATION_REDUCE:
-        cut->outside.all = true;
-        return p->root ? bytes : 0;
-    case TB_OPERATION_ALLREDUCE:
-        cut->inside.all = cut->outside.all = true;
-        return bytes;
-    case TB_OPERATION_SCAN:
-    case TB_OPERATION_EXSCAN:
-        /* Each time what those outside have between them, of which nothing else tells. */
-        return times(bytes, p->enters);
-    case TB_OPERATION_SCATTER:
-    case TB_OPERATION_SCATTERV:
-        return p->root ? 0 : times(bytes, p->ranks);
-    case TB_OPERATION_GATHER:
-    case TB_OPERATION_GATHERV:
-        return p->root ? times(bytes, others) : 0;
-    case TB_OPERATION_ALLGATHER:
-    case TB_OPERATION_ALLGATHERV:
-        cut->inside.all = true;
-        return times(bytes, others);
-    case TB_OPERATION_ALLTOALL:
-    case TB_OPERATION_ALLTOALLV:
-    case TB_OPERATION_ALLTOALLW:
-        return times(bytes, p->ranks * others);
-    case TB_OPERATION_REDUCE_SCATTER:
-    case TB_OPERATION_REDUCE_SCATTER_BLOCK:
-        cut->outside.all = true;
-        return times(bytes, p->ranks);
-    default:
-        return 0;
-    }
-}
-
-/* And out of it. */
-static uint64_t part_out(const struct tb_collective *c, uint64_t bytes, const struct part *p, struct tb_bound_cut *cut)
-{
-    uint64_t others = c->size - p->ranks;
-    switch (c->operation) {
-    case TB_OPERATION_BCAST:
-        cut->outside.all = true;
-        return p->root ? bytes : 0;
-    case TB_OPERATION_REDUCE:
-        cut->inside.all = true;
-        return p->root ? 0 : bytes;
-    case TB_OPERATION_ALLREDUCE:
-        cut->inside.all = cut->outside.all = true;
-        return bytes;
-    case TB_OPERATION_SCAN:
-    case TB_OPERATION_EXSCAN:
-        return times(bytes, p->leaves);
-    case TB_OPERATION_SCATTER:
-    case TB_OPERATION_SCATTERV:
-        return p->root ? times(bytes, others) : 0;
-    case TB_OPERATION_GATHER:
-    case TB_OPERATION_GATHERV:
-        return p->root ? 0 : times(bytes, p->ranks);
-    case TB_OPERATION_ALLGATHER:
-    case TB_OPERATION_ALLGATHERV:
-        cut->outside.all = true;
-        return times(bytes, p->ranks);
-    case TB_OPERATION_ALLTOALL:
-    case TB_OPERATION_ALLTOALLV:
-    case TB_OPERATION_ALLTOALLW:
-        return times(bytes, p->ranks * others);
-    case TB_OPERATION_REDUCE_SCATTER:
-    case TB_OPERATION_REDUCE_SCATTER_BLOCK:
-        cut->inside.all = true;
-        return times(bytes, others);
-    default:
-        return 0;
-    }
 }
 
 /* ---- paths ------------------------------------------------------------------------------------------------------- */
@@ -158,15 +33,15 @@ static void bound_raise(struct tb_bound *b, uint64_t time, uint64_t latency, uin
 
 static void paths_look(const struct tb_bound_state *s, const struct tb_collective *c, struct tb_bound *b)
 {
-    enum reach reach = operation_reach(c->operation);
+    enum tb_bound_reach reach = tb_bound_reach_of(c->operation);
     uint32_t root = s->spot_of[tb_group_shape_host(s->shape, c->root)];
-    if (c->size > 1 && (s->shape->host_count == 1 || reach == REACH_ALL) && s->shape->most > 1)
+    if (c->size > 1 && (s->shape->host_count == 1 || reach == TB_BOUND_REACH_ALL) && s->shape->most > 1)
         bound_raise(b, host_cost(s), host_cost(s), TB_BOUND_NONE, TB_BOUND_NONE);
     for (uint32_t i = 0; i < s->spot_count; i++)
         for (uint32_t k = 0; k < s->spot_count; k++) {
             bool up = s->spots[i].first < s->spots[k].last;
-            if ((reach == REACH_FROM_ROOT && i != root) || (reach == REACH_TO_ROOT && k != root) ||
-                (reach == REACH_UP && (!up || i == k)) || reach == REACH_NONE)
+            if ((reach == TB_BOUND_REACH_FROM_ROOT && i != root) || (reach == TB_BOUND_REACH_TO_ROOT && k != root) ||
+                (reach == TB_BOUND_REACH_UP && (!up || i == k)) || reach == TB_BOUND_REACH_NONE)
                 continue;
             uint64_t far = i != k ? tb_bound_far(s, i, k) : s->spots[i].hosts > 1 ? s->spots[i].around : 0;
             bound_raise(b, far, far, TB_BOUND_NONE, TB_BOUND_NONE);
@@ -205,17 +80,21 @@ static void outside_look(struct tb_bound_state *s, const struct tb_bound_cut *cu
 }
 
 /* One direction across a boundary. */
-static void side_look(struct tb_bound_state *s, const struct tb_collective *c, const struct part *p,
+static void side_look(struct tb_bound_state *s, const struct tb_collective *c, const struct tb_bound_part *p,
                       struct tb_bound_cut cut, struct tb_bound *b)
 {
-    enum reach reach = operation_reach(c->operation);
+    enum tb_bound_reach reach = tb_bound_reach_of(c->operation);
     uint32_t root = s->spot_of[tb_group_shape_host(s->shape, c->root)];
     uint64_t latency, bytes = tb_item_data_of(c).bytes;
     /* What comes in from the root, or goes out to it, has that end outside; the other way it is inside. */
-    bool outside = (reach == REACH_FROM_ROOT) == cut.in, rooted = reach == REACH_FROM_ROOT || reach == REACH_TO_ROOT;
+    bool outside = (reach == TB_BOUND_REACH_FROM_ROOT) == cut.in,
+         rooted = reach == TB_BOUND_REACH_FROM_ROOT || reach == TB_BOUND_REACH_TO_ROOT;
     cut.outside.only = rooted && outside ? root : TB_BOUND_NONE;
     cut.inside.only = rooted && !outside ? root : TB_BOUND_NONE;
-    cut.bytes = cut.in ? part_in(c, bytes, p, &cut) : part_out(c, bytes, p, &cut);
+    const struct tb_bound_load load = tb_bound_part_load(c, bytes, p, cut.in);
+    cut.bytes = load.bytes;
+    cut.inside.all = load.inside_all;
+    cut.outside.all = load.outside_all;
     uint64_t time = tb_bound_cut_time(s, &cut, &latency);
     bound_raise(b, time, latency, cut.host, cut.place);
     if (!s->thorough || cut.place == TB_BOUND_NONE || cut.bytes == 0)
@@ -227,7 +106,7 @@ static void side_look(struct tb_bound_state *s, const struct tb_collective *c, c
 }
 
 /* Both. */
-static void part_look(struct tb_bound_state *s, const struct tb_collective *c, const struct part *p,
+static void part_look(struct tb_bound_state *s, const struct tb_collective *c, const struct tb_bound_part *p,
                       struct tb_bound_cut cut, struct tb_bound *b)
 {
     if (p->ranks == c->size)
@@ -240,8 +119,8 @@ static void part_look(struct tb_bound_state *s, const struct tb_collective *c, c
 static void host_look(struct tb_bound_state *s, const struct tb_collective *c, uint32_t host, struct tb_bound *b)
 {
     const struct tb_shape_host *h = &s->shape->hosts[host];
-    struct part p = {.ranks = h->rank_count, .root = tb_group_shape_host(s->shape, c->root) == host};
-    uint32_t first = operation_reach(c->operation) == REACH_UP ? h->first_rank : TB_PLACE_NONE;
+    struct tb_bound_part p = {.ranks = h->rank_count, .root = tb_group_shape_host(s->shape, c->root) == host};
+    uint32_t first = tb_bound_reach_of(c->operation) == TB_BOUND_REACH_UP ? h->first_rank : TB_PLACE_NONE;
     for (uint32_t rank = first; rank != TB_PLACE_NONE; rank = tb_group_shape_next(s->shape, rank))
         part_count(c, &p, rank, rank > 0 && tb_group_shape_host(s->shape, rank - 1) == host,
                    rank + 1 < c->size && tb_group_shape_host(s->shape, rank + 1) == host);
@@ -254,7 +133,8 @@ static bool place_has(const struct tb_bound_state *s, uint32_t place, uint32_t r
     return at >= place && at < s->shape->places[place].end;
 }
 
-static void place_count(struct tb_bound_state *s, const struct tb_collective *c, uint32_t place, struct part *p)
+static void place_count(struct tb_bound_state *s, const struct tb_collective *c, uint32_t place,
+                        struct tb_bound_part *p)
 {
     const struct tb_group_shape *shape = s->shape;
     const struct tb_shape_place *row = &shape->places[place];
@@ -270,8 +150,8 @@ static void place_look(struct tb_bound_state *s, const struct tb_collective *c, 
 {
     const struct tb_shape_place *row = &s->shape->places[place];
     uint32_t root = tb_group_shape_place(s->shape, c->root);
-    struct part p = {.ranks = row->rank_count, .root = root >= place && root < row->end};
-    if (operation_reach(c->operation) == REACH_UP)
+    struct tb_bound_part p = {.ranks = row->rank_count, .root = root >= place && root < row->end};
+    if (tb_bound_reach_of(c->operation) == TB_BOUND_REACH_UP)
         place_count(s, c, place, &p);
     part_look(s, c, &p, (struct tb_bound_cut){.host = TB_BOUND_NONE, .place = place}, b);
 }
@@ -283,14 +163,14 @@ static void some_look(struct tb_bound_state *s, const struct tb_collective *c, u
 {
     const struct tb_shape_place *places = s->shape->places;
     uint32_t root = tb_group_shape_place(s->shape, c->root);
-    struct part p = {.ranks = 0};
+    struct tb_bound_part p = {.ranks = 0};
     for (uint32_t i = parent + 1, bit = 1; i < places[parent].end; i = places[i].end, bit <<= 1)
         if ((parts & bit) != 0) {
             p.ranks += places[i].rank_count;
             p.root = p.root || (root >= i && root < places[i].end);
         }
-    enum reach reach = operation_reach(c->operation);
-    if (!p.root || (reach != REACH_FROM_ROOT && reach != REACH_TO_ROOT))
+    enum tb_bound_reach reach = tb_bound_reach_of(c->operation);
+    if (!p.root || (reach != TB_BOUND_REACH_FROM_ROOT && reach != TB_BOUND_REACH_TO_ROOT))
         part_look(s, c, &p, (struct tb_bound_cut){.host = TB_BOUND_NONE, .place = parent, .parts = parts}, b);
 }
 
@@ -299,7 +179,7 @@ static void unions_look(struct tb_bound_state *s, const struct tb_collective *c,
 {
     uint32_t count = s->shape->places[parent].child_count;
     if (!s->thorough || s->spot_count > FEW_SPOTS || count < 3 || count > FEW_PARTS ||
-        operation_reach(c->operation) == REACH_UP)
+        tb_bound_reach_of(c->operation) == TB_BOUND_REACH_UP)
         return;
     for (uint32_t parts = 1; parts + 1 < 1u << count && s->error == TB_OK && s->looks < limit; parts++)
         if ((parts & (parts - 1)) != 0)
@@ -335,7 +215,7 @@ static void parts_look(struct tb_bound_state *s, const struct tb_collective *c, 
         ranks += s->shape->places[i].rank_count;
     if (c->operation != TB_OPERATION_ALLREDUCE || row->child_count < 2 || ranks < c->size)
         return;
-    uint64_t latency, bytes = times(tb_item_data_of(c).bytes, 2 * (row->child_count - 1));
+    uint64_t latency, bytes = tb_bound_times(tb_item_data_of(c).bytes, 2 * (row->child_count - 1));
     uint64_t time = tb_bound_children_time(s, parent, bytes, &latency);
     bound_raise(b, time, latency, TB_BOUND_NONE, parent);
 }
@@ -373,8 +253,12 @@ int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, ui
     *bound = (struct tb_bound){.host = TB_BOUND_NONE, .place = TB_BOUND_NONE};
     *looks = 0;
     bool nothing = c->operation != TB_OPERATION_BARRIER && tb_call_bytes(c) == 0;
-    if (c->inter || nothing || operation_reach(c->operation) == REACH_NONE)
+    if (nothing)
         return TB_OK;
+    if (c->inter)
+        return tb_bound_between(ways, c, limit, bound, looks);
+    if (tb_bound_has_neighbours(c->operation))
+        return tb_bound_neighbours(ways, c, limit, bound, looks);
     int error = tb_bound_state_open(&s, ways, limit);
     s.thorough = limit >= TB_BOUND_THOROUGH;
     if (error == TB_OK && s.spot_count > 0) {
@@ -390,6 +274,8 @@ int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, ui
         error = s.error;
     }
     *looks = s.looks;
+    if (error == TB_OK && s.spot_count == 0)
+        error = tb_bound_many(ways, c, limit, bound, looks);
     tb_bound_state_close(&s);
     return error;
 }

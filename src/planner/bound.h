@@ -3,9 +3,11 @@
  * host or a place passes the wires that lead there, each of which counts once however many ways share it, and from when
  * on it can have something to pass; and so what must pass into or out of several places of a few, taken as one. What
  * several places get leaves that of the root once for each of them, or so early that one can pass it on to another; and
- * of an allreduce each element crosses 2 (n - 1) times between n places. Exact in neither direction: it does not know
- * that cores, memory and other messages stand in the way. A pure function; it is not for two threads at once with the
- * same ways, which grow. */
+ * of an allreduce each element crosses 2 (n - 1) times between n places. Of more than 256 kinds of hosts in their
+ * places not every two are looked at: there it is how far those who are farthest are, and what must pass the one port
+ * of a host, the one uplink of a place, or all links of a cluster. Exact in neither direction: it does not know that
+ * cores, memory and other messages stand in the way. A pure function; it is not for two threads at once with the same
+ * ways, which grow. */
 #ifndef TB_PLANNER_BOUND_H
 #define TB_PLANNER_BOUND_H
 
@@ -23,8 +25,9 @@ struct tb_bound {
                        * path without load */
 };
 
-/* Of operations that can be rated; of others, and of those without data but a barrier, 0. Ranks, root and lengths are
- * those of `c`. */
+/* Ranks, root and lengths are those of `c`. Of what has no data, but for a barrier, 0. Of an intercommunicator
+ * everything crosses once between the two groups; who is beside the root does not know it, and gets 0. Of neighbours it
+ * is the time of this rank with its own, which are in `c`. */
 int tb_bound_find(struct tb_ways *ways, const struct tb_collective *c, struct tb_bound *bound);
 /* The same with about so many looks at ways at most: where more would be needed it may be less. *looks: how many it
  * took. */

@@ -5,13 +5,12 @@
 
 #define PS_PER_S  1000000000000u
 #define RATE_MOST (1ull << 50) /* bytes a second that count */
-#define RATE_FAR  UINT64_MAX   /* of what has no limit */
-#define PRECISE   65536u       /* of a time one part in so many */
+#define RATE_FAR  TB_BOUND_UNLIMITED
+#define PRECISE   65536u /* of a time one part in so many */
 
 /* ---- wires ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes a second that a wire passes at most, in messages of whatever length. */
-static uint64_t wire_rate(const struct tb_cost_table *table, const struct tb_wire *wire)
+uint64_t tb_bound_wire_rate(const struct tb_cost_table *table, const struct tb_wire *wire)
 {
     const uint64_t much = 1ull << 30;
     uint64_t time = TB_COST_NEVER;
@@ -28,6 +27,12 @@ static uint64_t wire_rate(const struct tb_cost_table *table, const struct tb_wir
     }
     unsigned __int128 rate = time > 0 ? (unsigned __int128)much * PS_PER_S / time + 1 : RATE_FAR;
     return rate > RATE_FAR ? RATE_FAR : (uint64_t)rate;
+}
+
+uint64_t tb_bound_bytes_time(uint64_t bytes, uint64_t rate)
+{
+    unsigned __int128 time = rate > 0 && rate != RATE_FAR ? (unsigned __int128)bytes * PS_PER_S / rate : 0;
+    return time < TB_COST_NEVER ? (uint64_t)time : TB_COST_NEVER;
 }
 
 /* Where a wire's mark is: wires by their number, ports of the ends by their spots. */
@@ -83,7 +88,7 @@ static uint32_t wire_worth(const struct tb_bound_state *s, const struct tb_bound
     case TB_ROLE_WIDE:
         return link_worth(s, cut, use->a, use->b);
     case TB_ROLE_HUB:
-        return cut->host != TB_BOUND_NONE ? 7 : 4;
+        return cut->host == TB_BOUND_NONE ? 4 : use->a == tb_group_shape_spot(s->shape, cut->host).place ? 9 : 7;
     default:
         return 1;
     }
@@ -160,7 +165,7 @@ static void passage_count(struct tb_bound_state *s, const struct tb_bound_cut *c
         bool port = c->code == TB_WAY_OUT || c->code == TB_WAY_IN;
         uint32_t spot = c->code == TB_WAY_OUT ? p->from : p->to;
         bool own = cut->host != TB_BOUND_NONE && (c->code == TB_WAY_IN) == cut->in;
-        uint64_t rate = wire_rate(s->ways->table, c->wire), all;
+        uint64_t rate = tb_bound_wire_rate(s->ways->table, c->wire), all;
         bool far = __builtin_mul_overflow(rate, !port || own ? 1ull : s->spots[spot].hosts, &all) || all > RATE_MOST;
         *mark_of(s, c->code, p->from, p->to) = (struct tb_bound_mark){s->search, s->entrance_count};
         s->entrances[s->entrance_count++] = entrance_of(far ? RATE_FAR : all);

@@ -4,6 +4,13 @@
 
 #include "planner/bound_state.h"
 
+#define TB_BOUND_UNLIMITED UINT64_MAX
+
+/* Bytes a second that a wire passes at most, in messages of whatever length; TB_BOUND_UNLIMITED. */
+uint64_t tb_bound_wire_rate(const struct tb_cost_table *table, const struct tb_wire *wire);
+/* How long so many bytes take at such a rate. */
+uint64_t tb_bound_bytes_time(uint64_t bytes, uint64_t rate);
+
 /* Who on one side of a boundary has, or must get, what passes it: anybody, unless it is said. */
 struct tb_bound_side {
     bool all;      /* each rank all of it */

@@ -289,93 +289,11 @@ void tb_grid_problem_close(struct tb_grid_problem *p)
 
 /* ---- the bound --------------------------------------------------------------------------------------------------- */
 
-/* Of a group whose places are too many to be looked at: nothing is further in it than among a few of all alike ones.
- * What passes between these says nothing: more of them pass more. Nor do they where places are linked one by one: there
- * an alike one may be further from a third. */
-static int bound_far(struct tb_grid_problem *p, uint32_t most, struct tb_bound *bound)
-{
-    const struct tb_group_shape *s = p->call.shape, *fold = NULL;
-    struct tb_collective call = bytes_call(p);
-    struct tb_ways ways;
-    uint64_t looks;
-    uint32_t *ranks = malloc(s->size * sizeof *ranks);
-    int error = ranks != NULL ? tb_group_shape_fold(&fold, s, most, most, call.root, ranks)
-                              : tb_error(TB_ERR_MEMORY, "no memory for the bound of %u ranks", s->size);
-    if (error == TB_OK) {
-        call.root = 0;
-        while (ranks[call.root] != p->call.root)
-            call.root++;
-        call.elements = call.elements > 0 ? 1 : 0;
-        call.size = fold->size;
-        call.shape = fold;
-        error = tb_ways_open(&ways, s->table, fold);
-        if (error == TB_OK)
-            error = tb_bound_find_within(&ways, &call, BOUND_LOOKS, bound, &looks);
-        tb_ways_close(&ways);
-        *bound = (struct tb_bound){bound->latency, bound->latency, TB_BOUND_NONE, TB_BOUND_NONE};
-    }
-    tb_group_shape_release(fold);
-    free(ranks);
-    return error;
-}
-
-/* What must pass the only wire out of a part of the group, or into it. */
-static uint64_t part_time(const struct tb_grid_problem *p, const struct tb_wire *wire, uint32_t ranks, bool root,
-                          bool out)
-{
-    enum tb_operation o = p->call.operation;
-    bool blocks = o == TB_OPERATION_GATHER || o == TB_OPERATION_SCATTER;
-    bool flows = o == TB_OPERATION_ALLREDUCE || ((flows_up(o) == out) != root && o != TB_OPERATION_BARRIER);
-    if (!flows || ranks == p->call.size || wire->bandwidth == 0 || wire->curve != TB_COST_NONE)
-        return 0;
-    uint32_t count = !blocks ? 1 : root ? p->call.size - ranks : ranks;
-    unsigned __int128 time = (unsigned __int128)bytes_call(p).elements * count * PS_BITS / wire->bandwidth;
-    return time < TB_COST_NEVER ? (uint64_t)time : TB_COST_NEVER;
-}
-
-static void bound_raise(struct tb_bound *bound, uint64_t time, uint32_t host, uint32_t place)
-{
-    if (time > bound->time)
-        *bound = (struct tb_bound){.time = time, .host = host, .place = place};
-}
-
-/* What passes ports of hosts and uplinks of places, where all that comes or goes does. */
-static void bound_wires(const struct tb_grid_problem *p, struct tb_bound *bound)
-{
-    const struct tb_group_shape *s = p->call.shape;
-    const struct tb_cost_table *t = s->table;
-    uint32_t at = s->hosts[p->problem.root].place;
-    for (uint32_t i = 0; i < 2 * s->host_count; i++) {
-        const struct tb_shape_host *h = &s->hosts[i / 2];
-        if (t->places[s->places[h->place].place].hub == 0) /* what passes no hub may leave the cluster all the same */
-            bound_raise(bound,
-                        part_time(p, p->ways.wires[3 * (size_t)(i / 2)].wire, h->rank_count, i / 2 == p->problem.root,
-                                  i % 2 == 1),
-                        i / 2, TB_BOUND_NONE);
-    }
-    for (uint32_t i = 0; i < 2 * s->place_count; i++) {
-        const struct tb_shape_place *place = &s->places[i / 2];
-        uint32_t wire = i % 2 == 1 ? t->places[place->place].up : t->places[place->place].down;
-        if (wire != TB_COST_NONE)
-            bound_raise(bound,
-                        part_time(p, &t->wires[wire], place->rank_count, at >= i / 2 && at < place->end, i % 2 == 1),
-                        TB_BOUND_NONE, i / 2);
-    }
-}
-
 int tb_grid_problem_bound(struct tb_grid_problem *p, struct tb_bound *bound)
 {
-    const struct tb_cost_head *head = p->call.shape->table->head;
     const struct tb_collective call = bytes_call(p);
     uint64_t looks;
-    int error = tb_bound_find_within(&p->ways, &call, p->looks, bound, &looks);
-    if (error != TB_OK || bound->time > 0 || head->foot_count > 0 || head->link_count > 0 || head->detour_count > 0)
-        return error;
-    for (uint32_t most = 2; most > 0 && error == TB_OK && bound->time == 0; most--)
-        error = bound_far(p, most, bound);
-    if (error == TB_OK)
-        bound_wires(p, bound);
-    return error;
+    return tb_bound_find_within(&p->ways, &call, p->looks, bound, &looks);
 }
 
 /* ---- the library's own choice ------------------------------------------------------------------------------------ */

@@ -38,9 +38,7 @@ int tb_grid_problem_make(struct tb_grid_problem *p, const struct tb_forest *fore
 /* Simulates them; of `run` only the rooms for results are set before (ends, times, wire_bytes). */
 int tb_grid_problem_run(struct tb_grid_problem *p, struct tb_simulation *run);
 
-/* A time that no schedule of the call is below (planner/bound.h). Where that would take more looks it is the
- * longest way, found among a few of all alike places, or what passes ports and uplinks; 0 where hosts or places are
- * linked in other ways, too. */
+/* A time that no schedule of the call is below (planner/bound.h), found with so many looks. */
 int tb_grid_problem_bound(struct tb_grid_problem *p, struct tb_bound *bound);
 
 /* How long an algorithm of the catalogue with its argument takes, by a simulation of all of it, as forests are rated;
