@@ -37,22 +37,19 @@ extern const struct tb_algorithm tb_neighbor_allgather_linear, tb_neighbor_allga
 extern const struct tb_algorithm tb_neighbor_alltoall_linear, tb_neighbor_alltoallv_linear,
     tb_neighbor_alltoallw_linear;
 
-extern const struct tb_algorithm tb_bcast_levels_flat_flat, tb_bcast_levels_flat_binomial, tb_bcast_levels_flat_chain,
-    tb_bcast_levels_flat_binary, tb_bcast_levels_binomial_binomial, tb_bcast_levels_chain_chain,
-    tb_bcast_levels_chain_binary, tb_bcast_levels_packed_chain, tb_bcast_levels_packed_binary,
-    tb_bcast_levels_lpbf_binomial, tb_bcast_flat_binomial_multicast, tb_bcast_chain_chain_multicast,
+extern const struct tb_algorithm tb_bcast_levels_flat_binomial, tb_bcast_levels_flat_chain, tb_bcast_levels_chain_chain,
+    tb_bcast_levels_packed_chain, tb_bcast_levels_lpbf_fitted, tb_bcast_levels_packed_fitted,
+    tb_bcast_levels_fitted_fitted, tb_bcast_flat_binomial_multicast, tb_bcast_chain_chain_multicast,
     tb_bcast_packed_chain_multicast;
-extern const struct tb_algorithm tb_reduce_levels_flat_flat, tb_reduce_levels_flat_binomial,
-    tb_reduce_levels_flat_chain, tb_reduce_levels_flat_binary, tb_reduce_levels_binomial_binomial,
-    tb_reduce_levels_chain_chain, tb_reduce_levels_chain_binary, tb_reduce_levels_packed_chain,
-    tb_reduce_levels_packed_binary, tb_reduce_levels_lpbf_binomial;
-extern const struct tb_algorithm tb_allreduce_levels_flat_flat, tb_allreduce_levels_flat_binomial,
-    tb_allreduce_levels_flat_chain, tb_allreduce_levels_flat_binary, tb_allreduce_levels_binomial_binomial,
-    tb_allreduce_levels_chain_chain, tb_allreduce_levels_chain_binary, tb_allreduce_levels_packed_chain,
-    tb_allreduce_levels_packed_binary, tb_allreduce_levels_lpbf_binomial, tb_allreduce_flat_binomial_multicast,
+extern const struct tb_algorithm tb_reduce_levels_flat_binomial, tb_reduce_levels_flat_chain,
+    tb_reduce_levels_chain_chain, tb_reduce_levels_packed_chain, tb_reduce_levels_lpbf_fitted,
+    tb_reduce_levels_packed_fitted, tb_reduce_levels_fitted_fitted;
+extern const struct tb_algorithm tb_allreduce_levels_flat_binomial, tb_allreduce_levels_flat_chain,
+    tb_allreduce_levels_chain_chain, tb_allreduce_levels_packed_chain, tb_allreduce_levels_lpbf_fitted,
+    tb_allreduce_levels_packed_fitted, tb_allreduce_levels_fitted_fitted, tb_allreduce_flat_binomial_multicast,
     tb_allreduce_chain_chain_multicast;
-extern const struct tb_algorithm tb_allreduce_exchange_flat, tb_allreduce_exchange_binomial, tb_barrier_levels_flat,
-    tb_barrier_levels_binomial, tb_barrier_multicast;
+extern const struct tb_algorithm tb_allreduce_exchange_fitted, tb_barrier_levels_flat, tb_barrier_levels_binomial,
+    tb_barrier_levels_fitted, tb_barrier_multicast;
 extern const struct tb_algorithm tb_gather_levels, tb_gatherv_levels_bundles, tb_gatherv_levels_blocks,
     tb_gatherv_levels_pieces, tb_scatter_levels, tb_scatter_multicast, tb_scatterv_levels_bundles,
     tb_scatterv_levels_blocks, tb_scatterv_levels_pieces;
@@ -184,6 +181,10 @@ void tb_tree_mine(struct tb_tree *t, enum tb_tree_kind kind, uint64_t argument, 
 /* Of this rank in the binomial tree over the local group of an intercommunicator, for whole messages. Its root is
  * rank 0. In calls that are to be reproducible it is the fixed tree. */
 void tb_tree_group(struct tb_tree *t, const struct tb_collective *c);
+
+/* After how many gaps the postal model's tree has told everyone; how many children its root has, and how many ranks are
+ * behind the first of them, itself included. */
+uint32_t tb_tree_postal(uint64_t latency, uint32_t size, uint32_t *children, uint32_t *first);
 
 /* No step. */
 #define TB_STEP_NONE UINT32_MAX

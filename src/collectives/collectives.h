@@ -115,6 +115,18 @@ static inline uint64_t tb_argument_longest(uint64_t argument)
 {
     return tb_argument_piece(argument) * tb_argument_wide(argument) * tb_argument_narrow(argument);
 }
+/* Of an algorithm that fits stages to their costs, an argument that was found for a call also says into how many pieces
+ * its message is cut, a power of two: so a part of it that is simulated goes the way of the whole. 0: as it is. */
+#define TB_ARGUMENT_COUNT_BITS 56u
+static inline uint32_t tb_argument_count(uint64_t argument)
+{
+    uint64_t bits = argument >> TB_ARGUMENT_COUNT_BITS;
+    return bits > 0 ? 1u << (bits - 1) : 0;
+}
+static inline uint64_t tb_argument_counted(uint64_t argument, uint32_t count)
+{
+    return argument | (uint64_t)(32 - __builtin_clz(count)) << TB_ARGUMENT_COUNT_BITS;
+}
 /* 0: that cannot be said. */
 uint64_t tb_argument_of(uint64_t narrow, uint64_t wide);
 /* "4096", or "4096/32768"; with the largest units, if these are asked for. The length, as snprintf gives it. */

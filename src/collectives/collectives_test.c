@@ -334,9 +334,10 @@ static void every_algorithm_is_valid(void **state)
         if (neighbours(o))
             continue;
         shapes_seen = 0;
-        uint32_t apart = tb_algorithm_levels(tb_catalogue[i]) ? 2 : 1; /* of those there are many */
+        uint32_t apart = tb_algorithm_levels(tb_catalogue[i]) ? 2 : 1; /* of those there are many: even or odd roots */
         for (uint32_t size = 1; size <= EVERY_RANKS; size++)
-            for (uint32_t root = 0; root < (rooted(o) ? size : 1); root += apart)
+            for (uint32_t root = rooted(o) && apart == 2 ? size / 2 % 2 : 0; root < (rooted(o) ? size : 1);
+                 root += apart)
                 shapes_validate(tb_catalogue[i], size, 0, root);
         for (uint32_t size = 1; size <= 5; size++)
             for (uint32_t remote = 1; remote <= 5; remote++) {
@@ -411,6 +412,13 @@ static uint32_t trees_count(void)
     return tier != NULL && strcmp(tier, "all") == 0 ? TREES_ALL : TREES;
 }
 
+#define ROOTS 2u /* for each tree; all of them over the trees */
+
+static uint32_t root_of(const struct tb_algorithm *a, uint32_t size, uint32_t number)
+{
+    return rooted(a->operation) ? (number * 5 + number / 37) % size : 0;
+}
+
 /* What goes by levels, in trees of all kinds. Operations that are not commutative need ranks in blocks. */
 static void random_trees_of_places(void **state)
 {
@@ -423,8 +431,9 @@ static void random_trees_of_places(void **state)
         places_given = g.shape;
         places_skip = skips[seed % 5];
         for (int i = 0; tb_catalogue[i] != NULL; i++)
-            if (strncmp(tb_catalogue[i]->name, "levels", 6) == 0)
-                shapes_validate(tb_catalogue[i], size, 0, rooted(tb_catalogue[i]->operation) ? seed * 5 % size : 0);
+            for (uint32_t n = 0; n < ROOTS && tb_algorithm_levels(tb_catalogue[i]); n++)
+                if (n == 0 || rooted(tb_catalogue[i]->operation))
+                    shapes_validate(tb_catalogue[i], size, 0, root_of(tb_catalogue[i], size, seed + n * trees));
         struct shape s = {.algorithm = &tb_scan_levels, .size = size, .elements = 3};
         struct tb_collective c = shape_call(&s, 0);
         in_order += tb_algorithm_fits(s.algorithm, &c) ? 1 : 0;
@@ -454,6 +463,85 @@ static void random_trees_of_two_groups(void **state)
         }
         places_given = NULL;
         random_group_close(&g);
+    }
+}
+
+/* Clusters of 1, 2, 3, 7 and 4 ranks, the second and the third in one site, on hosts of up to three ranks. */
+#define ODD_CLUSTERS 5u
+#define ODD_RANKS    17u
+
+struct odd_world {
+    struct tb_cost_place rows[1 + ODD_CLUSTERS + 1];
+    struct tb_cost_kind kind;
+    struct tb_cost_head head;
+    struct tb_cost_table table;
+    uint32_t cluster[ODD_RANKS], host[ODD_RANKS];
+};
+
+static void odd_run(const void *context, uint32_t rank, struct tb_shape_run *run)
+{
+    static const uint32_t places[ODD_CLUSTERS] = {1, 3, 4, 5, 6};
+    const struct odd_world *w = context;
+    *run = (struct tb_shape_run){.host = w->host[rank], .place = places[w->cluster[rank]], .count = 1};
+    run->multicast = true;
+    run->who = TB_COST_NONE;
+}
+
+/* Ranks in blocks, or dealt to the clusters as long as these have any left. */
+static const struct tb_group_shape *odd_open(struct odd_world *w, bool dealt)
+{
+    static const uint32_t ranks[ODD_CLUSTERS] = {1, 2, 3, 7, 4}, each[ODD_CLUSTERS] = {1, 2, 1, 3, 1};
+    static const uint32_t parents[] = {TB_PLACE_NONE, 0, 0, 2, 2, 0, 0};
+    const struct tb_group_shape *shape;
+    uint32_t made[ODD_CLUSTERS] = {0};
+    *w = (struct odd_world){.kind = {.port = TB_COST_NONE, .gate_of = TB_COST_NONE}};
+    w->head = (struct tb_cost_head){.place_count = 2 + ODD_CLUSTERS, .kind_count = 1, .version = 1};
+    w->table = (struct tb_cost_table){.head = &w->head, .places = w->rows, .kinds = &w->kind};
+    for (uint32_t i = 0; i < 2 + ODD_CLUSTERS; i++) {
+        uint8_t depth = i == 0 ? 0 : parents[i] == 0 ? 1 : 2;
+        w->rows[i] = (struct tb_cost_place){.parent = parents[i], .depth = depth, .look = i};
+        w->rows[i].level = i == 0 ? TB_LEVEL_WORLD : i == 2 ? TB_LEVEL_SITE : TB_LEVEL_CLUSTER;
+    }
+    for (uint32_t rank = 0, c = 0; rank < ODD_RANKS; c = (c + 1) % ODD_CLUSTERS)
+        for (uint32_t more = dealt ? 1 : ODD_RANKS; more > 0 && made[c] < ranks[c]; more--, made[c]++, rank++) {
+            w->cluster[rank] = c;
+            w->host[rank] = c * ODD_RANKS + made[c] / each[c];
+        }
+    const struct tb_shape_source source = {
+        .size = ODD_RANKS, .host_limit = ODD_CLUSTERS * ODD_RANKS, .run = odd_run, .context = w, .table = &w->table};
+    return tb_group_shape_make(&shape, &source) == TB_OK ? shape : NULL;
+}
+
+/* Every operation, with every root, where all of these clusters have ranks, and where one has none in a communicator
+ * that was split off. */
+static void odd_clusters_of_which_one_is_absent(void **state)
+{
+    static struct odd_world w;
+    for (uint32_t way = 0; way < 2 * (ODD_CLUSTERS + 1); way++) {
+        const struct tb_group_shape *whole = odd_open(&w, way % 2 == 1), *part;
+        uint32_t ranks[ODD_RANKS], size = 0, absent = way / 2;
+        assert_non_null(whole);
+        for (uint32_t rank = 0; rank < ODD_RANKS; rank++)
+            if (w.cluster[rank] != absent)
+                ranks[size++] = rank;
+        assert_int_equal(tb_group_shape_part(&part, whole, ranks, size), TB_OK);
+        assert_int_equal(part->cluster_count, ODD_CLUSTERS - (absent < ODD_CLUSTERS ? 1 : 0));
+        places_given = part;
+        places_skip = 0;
+        for (int i = 0; tb_catalogue[i] != NULL; i++) {
+            shapes_seen = 0;
+            bool cast = tb_algorithm_casts(tb_catalogue[i]), inter = strstr(tb_catalogue[i]->name, "inter") != NULL;
+            if (!tb_algorithm_levels(tb_catalogue[i]) || inter)
+                continue;
+            for (uint32_t root = 0; root < (rooted(tb_catalogue[i]->operation) ? size : 1); root++)
+                shapes_validate(tb_catalogue[i], size, 0, root);
+            if (shapes_seen == 0 && !cast)
+                fail_msg("%s of %s fits no odd clusters", tb_catalogue[i]->name,
+                         tb_operation_name(tb_catalogue[i]->operation));
+        }
+        places_given = NULL;
+        tb_group_shape_release(part);
+        tb_group_shape_release(whole);
     }
 }
 
@@ -496,12 +584,10 @@ static void random_forests(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_algorithm_is_valid),
-                                       cmocka_unit_test(larger_communicators),
-                                       cmocka_unit_test(every_argument_is_valid),
-                                       cmocka_unit_test(pipelines_of_any_length),
-                                       cmocka_unit_test(random_trees_of_places),
-                                       cmocka_unit_test(random_trees_of_two_groups),
-                                       cmocka_unit_test(random_forests)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_algorithm_is_valid),   cmocka_unit_test(larger_communicators),
+        cmocka_unit_test(every_argument_is_valid),    cmocka_unit_test(pipelines_of_any_length),
+        cmocka_unit_test(random_trees_of_places),     cmocka_unit_test(odd_clusters_of_which_one_is_absent),
+        cmocka_unit_test(random_trees_of_two_groups), cmocka_unit_test(random_forests)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,14 @@
 /* Which pieces each of several trees has that are packed into the widest stage. In those of other parts a piece crosses
  * two links one after the other, in the one of the root a single one, but once for each part. So the last pieces take
  * that one: as many as the root can send to everyone in the time that the second link takes. The others are dealt out
- * alike. Where parts are joined pairwise, that is what a link passes in its latency; where everything that the root
- * sends shares its uplink, as much for all other parts together. Both make all links end at the same time. */
+ * by the rates of links: as much to a part as it gets from the root, and can pass on to the slowest of the others.
+ * Where parts are joined pairwise, that is what a link passes in its latency; where everything that the root sends
+ * shares its uplink, as much for all other parts together. Both make all links end at the same time. */
 #include "collectives/levels_steps.h"
 
 #define PS_PER_SECOND 1000000000000ull
+#define RATE_MOST     (1ull << 50) /* bit/s, where nothing limits it */
+#define RATED_PARTS   5u           /* of more a way between each two is too much to look at */
 
 bool tb_levels_packed(const struct tb_levels *l, const struct tb_level_kinds *k)
 {
@@ -62,7 +65,60 @@ static uint64_t tail_bytes(const struct tb_levels *l)
     return shares_uplink(l, l->root, slowest) ? least / (l->parts - 1) : least;
 }
 
-struct tb_level_shares tb_shares_packed(const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t pieces)
+/* The parts of the widest place in order; the number of the root's. */
+static uint32_t parts_sort(const struct tb_levels *l, struct tb_spot *spots)
+{
+    uint32_t order[TB_LEVEL_SHARES], root = 0;
+    for (uint32_t i = 0; i < l->parts; i++) {
+        uint32_t at = i;
+        for (; at > 0 && l->top_parts[order[at - 1]].first > l->top_parts[i].first; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    for (uint32_t i = 0; i < l->parts; i++) {
+        spots[i] = spot_of(l->call->shape, l->top_parts[order[i]].rank);
+        root = l->top_parts[order[i]].rank == l->root ? i : root;
+    }
+    return root;
+}
+
+/* Bit/s at which a part can be the second in a tree, `hub`: it gets what it passes on from the root. */
+static uint64_t hub_rate(const struct tb_levels *l, const struct tb_spot *spots, uint32_t root, uint32_t hub)
+{
+    uint64_t rate = RATE_MOST;
+    for (uint32_t i = 0; i < l->parts; i++) {
+        if (i == hub)
+            continue;
+        bool from = i == root; /* of a reduction the other way round */
+        from = l->call->operation == TB_OPERATION_REDUCE ? !from : from;
+        struct tb_way_brief way = tb_cost_brief(l->call->shape->table, &spots[from ? i : hub], &spots[from ? hub : i]);
+        rate = way.bandwidth > 0 && way.bandwidth < rate ? way.bandwidth : rate;
+    }
+    return rate;
+}
+
+/* Shares of trees of the other parts. */
+static struct tb_level_shares shares_deal(const struct tb_levels *l, uint32_t pieces, uint32_t *looks)
+{
+    struct tb_level_shares shares = tb_shares_alike(l->parts - 1, pieces);
+    const struct tb_cost_table *table = l->call->shape->table;
+    if (table == NULL || table->head->link_count == 0 || l->parts > RATED_PARTS)
+        return shares;
+    struct tb_spot spots[TB_LEVEL_SHARES];
+    uint64_t rates[TB_LEVEL_SHARES], all = 0, before = 0;
+    uint32_t root = parts_sort(l, spots);
+    for (uint32_t i = 0; i < shares.count; i++)
+        all += rates[i] = hub_rate(l, spots, root, (root + 1 + i) % l->parts);
+    for (uint32_t i = 0; i < shares.count; i++) {
+        before += rates[i];
+        shares.low[i + 1] = (uint32_t)((unsigned __int128)pieces * before / all);
+    }
+    *looks += shares.count * shares.count;
+    return shares;
+}
+
+struct tb_level_shares tb_shares_packed(const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t pieces,
+                                        uint32_t *looks)
 {
     if (!tb_levels_packed(l, k))
         return tb_shares_alike(1, pieces);
@@ -73,7 +129,7 @@ struct tb_level_shares tb_shares_packed(const struct tb_levels *l, const struct 
         tail = (uint64_t)((all + bytes / 2) / bytes);
     }
     tail = tail < pieces ? tail : pieces;
-    struct tb_level_shares shares = tb_shares_alike(l->parts - 1, pieces - (uint32_t)tail);
+    struct tb_level_shares shares = shares_deal(l, pieces - (uint32_t)tail, looks);
     shares.low[++shares.count] = pieces;
     return shares;
 }

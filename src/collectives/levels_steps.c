@@ -1,11 +1,10 @@
-#include "collectives/levels_steps.h"
+#include "collectives/levels_fit.h"
 #include "collectives/lpbf.h"
 
 #include <stdlib.h>
 
-#define LPBF_HOSTS    128u /* of groups whose ways are looked at when a program is made */
-#define FLAT_MOST     64u  /* parts that one rank tells of something by itself */
-#define BESIDE_WINDOW 2u   /* messages in flight of each of several shares, so that they leave in turn */
+#define BESIDE_WINDOW 2u  /* messages in flight of each of several shares, so that they leave in turn */
+#define FIT_LPBF      16u /* parts of a stage that LPBF is compared for, where others are fitted */
 
 /* ---- trees ------------------------------------------------------------------------------------------------------- */
 
@@ -24,7 +23,7 @@ bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide)
         return false;
     uint32_t parts = tb_levels_widest(c, place_note, &places);
     return places && (wide != TB_LEVEL_PACKED || parts <= TB_LEVEL_SHARES) &&
-           (wide != TB_LEVEL_LPBF || (parts <= TB_LPBF_PARTS && c->shape->host_count <= LPBF_HOSTS));
+           (wide != TB_LEVEL_LPBF || parts <= tb_lpbf_most(c));
 }
 
 bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
@@ -70,21 +69,6 @@ uint32_t tb_candidates_pipelines(const struct tb_collective *c, uint64_t *values
     return made;
 }
 
-/* Trees that pay where a cluster has many hosts, or there are many places. */
-#define MANY_HOSTS  8u
-#define MANY_PLACES 4u
-
-uint32_t tb_candidates_many_hosts(const struct tb_collective *c, uint64_t *values, uint32_t room)
-{
-    const struct tb_group_shape *s = c->shape;
-    return s->host_count / s->cluster_count >= MANY_HOSTS ? tb_candidates_levels(c, values, room) : 0;
-}
-
-uint32_t tb_candidates_many_places(const struct tb_collective *c, uint64_t *values, uint32_t room)
-{
-    return c->shape->cluster_count > MANY_PLACES ? tb_candidates_levels(c, values, room) : 0;
-}
-
 bool tb_levels_common(const struct tb_levels *l)
 {
     return l->host && l->call->common && l->stages[l->stage_count - 1].count <= TB_HOSTS_RANKS;
@@ -116,25 +100,55 @@ static void flat_find(struct tb_tree *t, uint32_t count, uint32_t root, uint32_t
         t->children[t->count++] = (root + i) % count;
 }
 
-void tb_stage_tree(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
-                   const struct tb_level_kinds *k, uint32_t share)
+/* One kind of tree; `argument` of those that have one. */
+static void kind_find(struct tb_tree *t, const struct tb_stage *s, enum tb_level_tree kind, uint32_t argument)
 {
     static const enum tb_tree_kind kinds[] = {
         [TB_LEVEL_FLAT] = TB_TREE_BINOMIAL, /* of very many */
-        [TB_LEVEL_BINOMIAL] = TB_TREE_BINOMIAL, [TB_LEVEL_CHAIN] = TB_TREE_CHAIN,  [TB_LEVEL_BINARY] = TB_TREE_EVEN,
-        [TB_LEVEL_PACKED] = TB_TREE_BINOMIAL,   [TB_LEVEL_LPBF] = TB_TREE_BINOMIAL};
-    enum tb_level_tree kind = s->wide ? k->wide : k->narrow;
-    if (s->place == l->top && tb_levels_packed(l, k) && share + 1 < l->parts) {
-        packed_find(t, s->count, s->root, s->mine, share);
-    } else if ((kind == TB_LEVEL_PACKED || kind == TB_LEVEL_FLAT) && s->count <= FLAT_MOST) {
+        [TB_LEVEL_BINOMIAL] = TB_TREE_BINOMIAL, [TB_LEVEL_CHAIN] = TB_TREE_CHAIN,
+        [TB_LEVEL_EVEN] = TB_TREE_EVEN,         [TB_LEVEL_POSTAL] = TB_TREE_POSTAL,
+        [TB_LEVEL_PACKED] = TB_TREE_BINOMIAL,   [TB_LEVEL_LPBF] = TB_TREE_BINOMIAL,
+        [TB_LEVEL_FITTED] = TB_TREE_BINOMIAL};
+    if ((kind == TB_LEVEL_PACKED || kind == TB_LEVEL_FLAT) && s->count <= TB_LEVEL_FLAT_MOST) {
         flat_find(t, s->count, s->root, s->mine);
     } else {
         uint32_t distance = (s->mine + s->count - s->root) % s->count;
-        tb_tree_find(t, kinds[kind], 2, s->count, s->root, distance);
+        tb_tree_find(t, kinds[kind], argument, s->count, s->root, distance);
     }
+}
+
+static void tree_name(struct tb_tree *t, const struct tb_stage *s)
+{
     t->parent = s->parts[t->parent].rank;
     for (uint32_t i = 0; i < t->count; i++)
         t->children[i] = s->parts[t->children[i]].rank;
+}
+
+void tb_stage_tree(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
+                   const struct tb_level_kinds *k, uint32_t share)
+{
+    if (s->place == l->top && tb_levels_packed(l, k) && share + 1 < l->parts)
+        packed_find(t, s->count, s->root, s->mine, share);
+    else
+        kind_find(t, s, s->wide ? k->wide : k->narrow, 0);
+    tree_name(t, s);
+}
+
+/* What fits a stage best. Where the ways of a wide one are unlike, LPBF looks at each of them, which others do not. */
+static uint32_t fitted_find(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
+                            const struct tb_level_kinds *k)
+{
+    const struct tb_fit_pieces pieces = tb_fit_pieces(l->call);
+    const struct tb_stage_cost cost = tb_stage_cost(l, s, k);
+    const struct tb_stage_fit fit = tb_fit_find(&cost, &pieces);
+    uint32_t looks = cost.looks;
+    bool unlike = s->wide && cost.unlike && s->count <= FIT_LPBF;
+    if (!unlike || tb_stage_lpbf(t, l, s, fit.join, &looks) > fit.time) {
+        kind_find(t, s, fit.tree, fit.argument);
+        tree_name(t, s);
+    }
+    t->join = fit.join;
+    return looks;
 }
 
 /* ---- common memory ----------------------------------------------------------------------------------------------- */
@@ -164,16 +178,34 @@ uint32_t tb_levels_meet(struct tb_builder *b, const struct tb_levels *l, enum tb
     return step;
 }
 
-/* The tree of a stage, whichever kind it is. */
-static void stage_tree(struct tb_builder *b, struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
-                       const struct tb_level_kinds *k, uint32_t share)
+/* The same by LPBF, for messages as long as they would be if they were fitted. */
+static uint32_t lpbf_find(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
+                          const struct tb_level_kinds *k)
+{
+    const struct tb_fit_pieces pieces = tb_fit_pieces(l->call);
+    const struct tb_stage_cost cost = tb_stage_cost(l, s, k);
+    uint32_t looks = cost.looks, join = tb_fit_find(&cost, &pieces).join;
+    tb_stage_lpbf(t, l, s, join, &looks);
+    t->join = join;
+    return looks;
+}
+
+void tb_levels_tree(struct tb_builder *b, struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
+                    const struct tb_level_kinds *k, uint32_t share)
 {
     uint64_t argument = l->call->argument;
-    if (!s->wide || k->wide != TB_LEVEL_LPBF || s->count > TB_LPBF_PARTS)
+    enum tb_level_tree kind = s->wide ? k->wide : k->narrow;
+    if (kind == TB_LEVEL_LPBF && s->count <= tb_lpbf_most(l->call)) {
+        b->program.looks += lpbf_find(t, l, s, k);
+    } else if (kind == TB_LEVEL_FITTED || kind == TB_LEVEL_LPBF) {
+        b->program.looks += fitted_find(t, l, s, k);
+    } else {
         tb_stage_tree(t, l, s, k, share);
-    else
-        tb_builder_fail(b, tb_stage_lpbf(t, l, s));
-    t->join = s->wide ? tb_argument_wide(argument) : tb_argument_narrow(argument);
+        if (k->narrow == TB_LEVEL_FITTED) /* whose argument says how long messages may be, not how long they are */
+            t->join = 1;
+        else
+            t->join = s->wide ? tb_argument_wide(argument) : tb_argument_narrow(argument);
+    }
 }
 
 /* ---- multicast --------------------------------------------------------------------------------------------------- */
@@ -287,7 +319,7 @@ uint32_t tb_levels_down(struct tb_builder *b, const struct tb_levels *l, const s
     struct tb_tree t;
     uint32_t stages = tb_levels_message_stages(l);
     for (uint32_t i = 0; slice.count > 0 && i < stages && &l->stages[i] != tb_levels_cast_stage(l, k); i++) {
-        stage_tree(b, &t, l, &l->stages[i], k, share);
+        tb_levels_tree(b, &t, l, &l->stages[i], k, share);
         uint32_t first = b->program.step_count;
         tb_tree_broadcast(b, &t, edge, slice, ready);
         ready = t.root ? ready : first;
@@ -398,7 +430,7 @@ void tb_levels_up(struct tb_builder *b, const struct tb_levels *l, const struct 
 {
     struct tb_tree t;
     for (uint32_t i = tb_levels_message_stages(l); sum->at.count > 0 && i-- > 0;) {
-        stage_tree(b, &t, l, &l->stages[i], k, share);
+        tb_levels_tree(b, &t, l, &l->stages[i], k, share);
         /* The last child has the fewest behind it to wait for. */
         for (uint32_t n = t.count; n-- > 0;)
             tb_level_sum_add(b, sum, t.children[n], edge, t.join);

@@ -11,12 +11,15 @@ enum tb_level_tree {
     TB_LEVEL_FLAT, /* who stands for the whole tells all others */
     TB_LEVEL_BINOMIAL,
     TB_LEVEL_CHAIN,
-    TB_LEVEL_BINARY,
+    TB_LEVEL_EVEN,   /* as many parts behind each of some children, or */
+    TB_LEVEL_POSTAL, /* the postal model's: only as what fits a stage */
     /* In the widest stage: a tree for each other part, which gets its share of the pieces from the root and passes them
      * on to all others; and one in which the root tells all others the last share itself (levels_shares.c). Where parts
      * are joined pairwise, that uses all links at once. */
     TB_LEVEL_PACKED,
-    TB_LEVEL_LPBF /* by what the ways between those who stand for parts cost (lpbf.h) */
+    TB_LEVEL_LPBF,  /* by what the ways between those who stand for parts cost (lpbf.h) */
+    TB_LEVEL_FITTED /* for each stage the one of all others that fits it best, and how long messages are (levels_fit.h)
+                     */
 };
 
 struct tb_level_kinds {
@@ -24,7 +27,8 @@ struct tb_level_kinds {
     bool cast;                       /* hosts of a cluster are told by multicast, where one datagram reaches them all */
 };
 
-#define TB_LEVEL_SHARES 8u /* at most: each costs every rank some steps */
+#define TB_LEVEL_SHARES    8u  /* at most: each costs every rank some steps */
+#define TB_LEVEL_FLAT_MOST 64u /* parts that one rank tells of something by itself */
 
 /* Rows of an operation whose file has levels_make and `row_fits`: NAME is levels-WIDE-NARROW. Those that differ from
  * the first ones in wide stages alone are for groups that have some. */
@@ -55,16 +59,13 @@ struct tb_level_kinds {
         OPERATION,         name, fits_##wide##_##narrow##_multicast, make_##wide##_##narrow##_multicast, "pieces",     \
         tb_candidates_cast}
 #define TB_LEVEL_ROWS(OPERATION, operation, row_fits)                                                                  \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, flat, FLAT, tb_candidates_levels);                        \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binomial, BINOMIAL, tb_candidates_levels);                \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, chain, CHAIN, tb_candidates_pipelines);                   \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, flat, FLAT, binary, BINARY, tb_candidates_many_hosts);                \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, binomial, BINOMIAL, binomial, BINOMIAL, tb_candidates_many_places);   \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, chain, CHAIN, tb_candidates_pipelines);                 \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, chain, CHAIN, binary, BINARY, tb_candidates_many_hosts);              \
     TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, chain, CHAIN, tb_candidates_pipelines);               \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, binary, BINARY, tb_candidates_many_hosts);            \
-    TB_LEVEL_ROW(OPERATION, operation, row_fits, lpbf, LPBF, binomial, BINOMIAL, tb_candidates_levels)
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, lpbf, LPBF, fitted, FITTED, tb_candidates_fitted);                    \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, packed, PACKED, fitted, FITTED, tb_candidates_fitted);                \
+    TB_LEVEL_ROW(OPERATION, operation, row_fits, fitted, FITTED, fitted, FITTED, tb_candidates_fitted)
 
 /* Whether there are wide stages, in which trees of that kind may be another one than flat ones. */
 bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide);
@@ -74,9 +75,8 @@ uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, u
 /* The same, and where there are wide stages, also pieces of them that are longer or shorter than those of narrow ones.
  */
 uint32_t tb_candidates_pipelines(const struct tb_collective *c, uint64_t *values, uint32_t room);
-/* None where there are few hosts in a cluster, or few clusters: others are as good there. */
-uint32_t tb_candidates_many_hosts(const struct tb_collective *c, uint64_t *values, uint32_t room);
-uint32_t tb_candidates_many_places(const struct tb_collective *c, uint64_t *values, uint32_t room);
+/* A few lengths of pieces, of which some may go as one message in stages where that is better. */
+uint32_t tb_candidates_fitted(const struct tb_collective *c, uint64_t *values, uint32_t room);
 
 /* Whether some cluster has hosts that are told by multicast, and ranks of hosts meet in memory, or have theirs alone.
  */
@@ -95,8 +95,9 @@ bool tb_levels_packed(const struct tb_levels *l, const struct tb_level_kinds *k)
 /* As many shares of so many pieces that are alike. */
 struct tb_level_shares tb_shares_alike(uint32_t count, uint32_t pieces);
 /* Those of the trees that are packed for l->root, the last being that of the tree in which the root tells everyone; or
- * one of all. */
-struct tb_level_shares tb_shares_packed(const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t pieces);
+ * one of all. *looks grows by the ways that were looked at. */
+struct tb_level_shares tb_shares_packed(const struct tb_levels *l, const struct tb_level_kinds *k, uint32_t pieces,
+                                        uint32_t *looks);
 static inline struct tb_slice tb_share_slice(struct tb_slice whole, const struct tb_level_shares *shares,
                                              uint32_t share)
 {
@@ -110,8 +111,9 @@ uint32_t tb_levels_message_stages(const struct tb_levels *l);
 /* This rank's place in the tree of a stage, its own rank and its neighbours' ones being those of the communicator. */
 void tb_stage_tree(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
                    const struct tb_level_kinds *k, uint32_t share);
-/* The same by LPBF. */
-int tb_stage_lpbf(struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s);
+/* The same of any kind, also those by costs, and how many pieces go as one message there. */
+void tb_levels_tree(struct tb_builder *b, struct tb_tree *t, const struct tb_levels *l, const struct tb_stage *s,
+                    const struct tb_level_kinds *k, uint32_t share);
 /* A composite step of the ranks of this host, whose root stands for it. */
 uint32_t tb_levels_meet(struct tb_builder *b, const struct tb_levels *l, enum tb_composite what, uint16_t place,
                         struct tb_slice give, struct tb_slice get);

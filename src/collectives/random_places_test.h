@@ -1,5 +1,5 @@
 /* For tests: groups whose ranks are in random trees of places, up to five levels deep and as unequal as they come, the
- * same on every machine. */
+ * same on every machine; three of four with a cost table of wires that are as unequal. */
 #ifndef TB_COLLECTIVES_RANDOM_PLACES_TEST_H
 #define TB_COLLECTIVES_RANDOM_PLACES_TEST_H
 
@@ -11,10 +11,12 @@
 #define RANDOM_PLACES 64u
 #define RANDOM_RANKS  64u
 #define RANDOM_DEPTH  5u
+#define RANDOM_WIRES  (3u * RANDOM_PLACES + 2u)
 
 struct random_group {
     struct tb_random random;
     struct tb_cost_place rows[RANDOM_PLACES];
+    struct tb_wire wires[RANDOM_WIRES]; /* a port, an uplink and a downlink of each place, the wide area, agents */
     struct tb_cost_kind kind;
     struct tb_cost_head head;
     struct tb_cost_table table;
@@ -39,6 +41,42 @@ static void random_tree(struct random_group *g, uint32_t count)
         g->rows[i] = (struct tb_cost_place){.parent = parent, .depth = depth, .look = i};
         g->rows[i].level = depth == 0 ? TB_LEVEL_WORLD : depth == 1 ? TB_LEVEL_SITE : TB_LEVEL_CLUSTER;
     }
+}
+
+static uint64_t random_rate(struct random_group *g)
+{
+    return 1000000ull << random_number(g, 11); /* from 1 Mbit/s on */
+}
+
+/* Costs: from fast networks to slow ones, from near ones to far ones, at random. */
+static void random_costs(struct random_group *g, uint32_t places)
+{
+    struct tb_cost_constants *c = &g->head.constants;
+    for (uint32_t i = 0; i < RANDOM_WIRES; i++) {
+        g->wires[i] = (struct tb_wire){.bandwidth = random_rate(g), .curve = TB_COST_NONE, .ends = TB_COST_NONE};
+        g->wires[i].latency = i % 3 == 0 && i < 3 * places ? 0 : 1000000ull << random_number(g, 16);
+    }
+    for (uint32_t i = 0; i < places; i++) {
+        bool up = random_number(g, 2) == 0;
+        uint32_t end = i + 1;
+        while (end < places && g->rows[end].depth > g->rows[i].depth)
+            end++;
+        g->rows[i].end = end;
+        g->rows[i].port = 3 * i;
+        g->rows[i].up = up ? 3 * i + 1 : TB_COST_NONE;
+        g->rows[i].down = up ? 3 * i + 2 : TB_COST_NONE;
+        g->rows[i].near = 1000000ull << random_number(g, 10);
+    }
+    c->wide = RANDOM_WIRES - 2;
+    c->agent = RANDOM_WIRES - 1;
+    for (int i = 0; i < TB_ENDS_COUNT; i++) {
+        c->ends[i].send = tb_cost_line(100000ull << random_number(g, 12), random_rate(g));
+        c->ends[i].receive = tb_cost_line(100000ull << random_number(g, 12), random_rate(g));
+    }
+    c->shm_latency = 100000;
+    c->reduce = tb_cost_line(0, random_rate(g));
+    g->head.wire_count = RANDOM_WIRES;
+    g->table.wires = g->wires;
 }
 
 static int numbers_compare(const void *a, const void *b)
@@ -69,6 +107,8 @@ static bool random_sides_open(struct random_group *g, uint32_t seed, uint32_t si
     g->kind = (struct tb_cost_kind){.port = TB_COST_NONE, .gate_of = TB_COST_NONE};
     g->head = (struct tb_cost_head){.place_count = places, .kind_count = 1, .version = 1};
     g->table = (struct tb_cost_table){.head = &g->head, .places = g->rows, .kinds = &g->kind};
+    if (seed % 4 > 0)
+        random_costs(g, places);
     for (uint32_t i = 0; i < hosts; i++)
         g->place[i] = random_number(g, places);
     for (uint32_t i = 0; i < size; i++)

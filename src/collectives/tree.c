@@ -58,6 +58,15 @@ static uint32_t tree_split(enum tb_tree_kind kind, uint64_t argument, uint32_t s
     return count;
 }
 
+uint32_t tb_tree_postal(uint64_t latency, uint32_t size, uint32_t *children, uint32_t *first)
+{
+    uint64_t reach[TB_TREE_CHILDREN_LIMIT];
+    uint32_t behind[TB_TREE_CHILDREN_LIMIT];
+    *children = tree_split(TB_TREE_POSTAL, latency, size, behind);
+    *first = *children > 0 ? behind[0] : 0;
+    return postal_reach(reach, latency < LATENCY_LIMIT ? latency : LATENCY_LIMIT, size);
+}
+
 uint32_t tb_binomial_behind(uint32_t size, uint32_t distance)
 {
     uint32_t bit = distance & -distance;

@@ -6,6 +6,7 @@
 
 #define PROGRAM_UNITS 10u /* for a program, beside its steps */
 #define LEVEL_PARTS   4u  /* so many hosts and clusters are looked at in the time of an event */
+#define LOOK_UNITS    1u  /* for a way that is looked at to find a tree */
 #define LEAF_STEPS    4u  /* of who gives its own block, and passes nothing on */
 #define AFTER_PARTS   8u  /* for a dependency, which is made and counted */
 #define SAMPLES       3u  /* ranks that stand for all but the root */
@@ -74,7 +75,7 @@ static int program_make(struct tb_rater *r, const struct trial *t, uint32_t rank
         after += (*program)->steps[i].after_count;
     uint64_t parts = after * AFTER_PARTS + ((*program)->ordered ? steps * steps : 0);
     r->longest = parts > r->longest ? parts : r->longest;
-    r->used += PROGRAM_UNITS + steps + parts / TB_UNIT_PARTS;
+    r->used += PROGRAM_UNITS + steps + parts / TB_UNIT_PARTS + (uint64_t)(*program)->looks * LOOK_UNITS;
     bool leaf = steps <= LEAF_STEPS;
     if (tb_algorithm_levels(t->algorithm)) /* which looks at the hosts of its cluster, clusters, and all blocks */
         r->used += (c.shape->host_count / c.shape->cluster_count + c.shape->cluster_count +

@@ -292,7 +292,7 @@ static void calls_of_many_clusters_share_uplinks(void **state)
         struct tb_collective c = call_of(&n, operations[i], 1 << 16);
         struct tb_candidate best;
         uint64_t chosen = chosen_find(&n, &c, &best);
-        uint64_t least = shorter(&n, &c, "levels-binomial-binomial", 8192, TB_COST_NEVER);
+        uint64_t least = shorter(&n, &c, "levels-fitted-fitted", 8192, TB_COST_NEVER);
         if (chosen > least + least / 5)
             fail_msg("%s: %s:%llu takes %.1f us, another one %.1f", tb_operation_name(c.operation),
                      best.algorithm->name, (unsigned long long)best.argument, (double)chosen / 1e6,

@@ -221,6 +221,7 @@ struct tb_program {
                            * each takes part in */
     bool binds;           /* there is a BIND step: WORK is packed bytes, and there when that is done */
     bool work_whole;      /* WORK is cut as IN is, into as many copies of it as are needed, also where IN is blocks */
+    uint32_t looks;       /* at ways between hosts, to find its steps: who rates it must know how long it took */
     bool ordered;         /* made by a builder that ordered steps itself, which takes it time with their square */
     struct tb_step *steps;
     struct tb_after *after;

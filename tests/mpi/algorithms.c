@@ -389,13 +389,14 @@ static const struct {
     void (*run)(void);
     const char *algorithms;
 } rows[] = {
-    {"barrier", run_barrier, "linear dissemination doubling tree tree:3 shm hosts levels-flat levels-binomial"},
+    {"barrier", run_barrier,
+     "linear dissemination doubling tree tree:3 shm hosts levels-flat levels-binomial levels-fitted"},
     {"bcast", run_bcast,
      "linear binomial binomial:700 chain chain:1000 binary:512 split-binary split-binary:333 scatter-ring "
      "scatter-doubling postal:1 postal:3 circulant circulant:1200 two-tree:1500 shm hosts hosts:3000 "
-     "levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
-     "levels-chain-chain:1800/900 levels-chain-binary:500 levels-packed-chain:300/1200 levels-packed-binary:1100 "
-     "levels-lpbf-binomial:800"},
+     "levels-flat-binomial:1000 levels-flat-chain:700 levels-fitted-fitted levels-fitted-fitted:300/1200 "
+     "levels-chain-chain:1800/900 levels-fitted-fitted:500 levels-packed-chain:300/1200 levels-packed-fitted:1100 "
+     "levels-lpbf-fitted:800"},
     {"gather", run_gather, "linear bounded:1 bounded:3 binomial levels levels:2444 levels:600"},
     {"gatherv", run_gatherv, "linear bounded:1 bounded:2 binomial levels-bundles levels-blocks levels-pieces"},
     {"scatter", run_scatter, "linear binomial levels levels:2444 levels:600"},
@@ -412,15 +413,15 @@ static const struct {
     {"alltoallw", run_alltoallw, "linear pairwise swap levels-spread levels-spread-hosts"},
     {"reduce", run_reduce,
      "linear binomial binomial:900 chain chain:500 binary binary:4000 halving circulant circulant:1700 two-tree:2100 "
-     "shm levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
-     "levels-chain-chain:1800/900 levels-chain-binary:500 levels-packed-chain:300/1200 levels-packed-binary:1100 "
-     "levels-lpbf-binomial:800"},
+     "shm levels-flat-binomial:1000 levels-flat-chain:700 levels-fitted-fitted levels-fitted-fitted:300/1200 "
+     "levels-chain-chain:1800/900 levels-fitted-fitted:500 levels-packed-chain:300/1200 levels-packed-fitted:1100 "
+     "levels-lpbf-fitted:800"},
     {"allreduce", run_allreduce,
      "binomial binomial:2000 doubling halving ring ring:300 chain:1000 binary:3000 circulant shm hosts "
-     "levels-flat-flat levels-flat-binomial:1000 levels-flat-chain:700 levels-flat-binary levels-binomial-binomial "
-     "levels-chain-chain:1800/900 levels-chain-binary:500 levels-packed-chain:300/1200 levels-packed-binary:1100 "
-     "levels-lpbf-binomial:800 "
-     "levels-exchange-flat levels-exchange-binomial"},
+     "levels-flat-binomial:1000 levels-flat-chain:700 levels-fitted-fitted levels-fitted-fitted:300/1200 "
+     "levels-chain-chain:1800/900 levels-fitted-fitted:500 levels-packed-chain:300/1200 levels-packed-fitted:1100 "
+     "levels-lpbf-fitted:800 "
+     "levels-exchange-fitted"},
     {"reduce_scatter", run_reduce_scatter, "linear pairwise halving butterfly circulant levels-spread"},
     {"reduce_scatter_block", run_reduce_scatter_block, "linear pairwise halving butterfly circulant levels-spread"},
     {"scan", run_scan, "linear doubling chain chain:400 two-tree:900 shm levels"},

@@ -46,21 +46,21 @@ static void lead(struct tb_builder *b, const struct tb_levels *l, const struct t
     uint32_t narrow = tb_levels_at_top(l) ? 1 : 0;
     struct tb_tree t;
     for (uint32_t i = tb_levels_message_stages(l); i-- > narrow;) {
-        tb_stage_tree(&t, l, &l->stages[i], k, 0);
+        tb_levels_tree(b, &t, l, &l->stages[i], k, 0);
         stage_up(b, &t, out);
     }
     if (narrow > 0)
         exchange(b, &l->stages[0], out);
     for (uint32_t i = narrow; i < tb_levels_message_stages(l); i++) {
-        tb_stage_tree(&t, l, &l->stages[i], k, 0);
+        tb_levels_tree(b, &t, l, &l->stages[i], k, 0);
         t.whole = true;
         tb_tree_broadcast(b, &t, 1, out, TB_STEP_NONE);
     }
 }
 
-static int exchange_make(const struct tb_collective *c, enum tb_level_tree narrow, struct tb_program **program)
+static int exchange_make(const struct tb_collective *c, struct tb_program **program)
 {
-    const struct tb_level_kinds k = {.wide = narrow, .narrow = narrow};
+    const struct tb_level_kinds k = {.wide = TB_LEVEL_FITTED, .narrow = TB_LEVEL_FITTED};
     const struct tb_slice own = tb_slice_one(tb_source(c), 0), out = tb_slice_one(TB_SYMBOL_OUT, 0);
     struct tb_levels l;
     struct tb_builder b;
@@ -85,17 +85,5 @@ static int exchange_make(const struct tb_collective *c, enum tb_level_tree narro
     return error;
 }
 
-static int make_flat(const struct tb_collective *c, struct tb_program **program)
-{
-    return exchange_make(c, TB_LEVEL_FLAT, program);
-}
-
-static int make_binomial(const struct tb_collective *c, struct tb_program **program)
-{
-    return exchange_make(c, TB_LEVEL_BINOMIAL, program);
-}
-
-const struct tb_algorithm tb_allreduce_exchange_flat = {
-    TB_OPERATION_ALLREDUCE, "levels-exchange-flat", fits, make_flat, NULL, NULL};
-const struct tb_algorithm tb_allreduce_exchange_binomial = {
-    TB_OPERATION_ALLREDUCE, "levels-exchange-binomial", fits, make_binomial, NULL, NULL};
+const struct tb_algorithm tb_allreduce_exchange_fitted = {
+    TB_OPERATION_ALLREDUCE, "levels-exchange-fitted", fits, exchange_make, NULL, NULL};

@@ -73,7 +73,7 @@ static void lead(struct tb_builder *b, const struct tb_levels *l, const struct t
     uint32_t narrow = meets ? 1 : 0, stages = tb_levels_message_stages(l);
     struct tb_tree t;
     for (uint32_t i = stages; i-- > narrow;) {
-        tb_stage_tree(&t, l, &l->stages[i], k, 0);
+        tb_levels_tree(b, &t, l, &l->stages[i], k, 0);
         for (uint32_t n = 0; n < t.count; n++)
             told->steps[told->count++] = tb_builder_receive(b, t.children[n], 0, nothing);
         if (!t.root) {
@@ -91,7 +91,7 @@ static void lead(struct tb_builder *b, const struct tb_levels *l, const struct t
             cast(b, l, k, told);
             continue;
         }
-        tb_stage_tree(&t, l, &l->stages[i], k, 0);
+        tb_levels_tree(b, &t, l, &l->stages[i], k, 0);
         if (!t.root) {
             uint32_t come = tb_builder_receive(b, t.parent, 1, nothing);
             after_told(b, told);
@@ -141,6 +141,11 @@ static int make_binomial(const struct tb_collective *c, struct tb_program **prog
     return levels_make(c, TB_LEVEL_BINOMIAL, false, program);
 }
 
+static int make_fitted(const struct tb_collective *c, struct tb_program **program)
+{
+    return levels_make(c, TB_LEVEL_FITTED, false, program);
+}
+
 static int make_multicast(const struct tb_collective *c, struct tb_program **program)
 {
     return levels_make(c, TB_LEVEL_BINOMIAL, true, program);
@@ -150,6 +155,8 @@ const struct tb_algorithm tb_barrier_levels_flat = {
     TB_OPERATION_BARRIER, "levels-flat", tb_fits_levels, make_flat, NULL, NULL};
 const struct tb_algorithm tb_barrier_levels_binomial = {
     TB_OPERATION_BARRIER, "levels-binomial", tb_fits_levels, make_binomial, NULL, NULL};
+const struct tb_algorithm tb_barrier_levels_fitted = {
+    TB_OPERATION_BARRIER, "levels-fitted", tb_fits_levels, make_fitted, NULL, NULL};
 
 const struct tb_algorithm tb_barrier_multicast = {
     TB_OPERATION_BARRIER, "levels-multicast", tb_fits_cast, make_multicast, NULL, NULL};

@@ -12,7 +12,7 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     uint32_t come[TB_LEVEL_SHARES];
     if (error == TB_OK) {
         tb_builder_open(&b, tb_pieces(c));
-        struct tb_level_shares shares = tb_shares_packed(&l, k, b.program.pieces);
+        struct tb_level_shares shares = tb_shares_packed(&l, k, b.program.pieces, &b.program.looks);
         const struct tb_slice data = tb_slice_whole(&b, TB_SYMBOL_OUT, 0);
         for (uint32_t i = 0; i < shares.count; i++)
             come[i] = tb_levels_down(&b, &l, k, i, (uint16_t)i, tb_share_slice(data, &shares, i), TB_STEP_NONE);

@@ -15,7 +15,7 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     int error = tb_levels_open(&l, c, c->root);
     if (error == TB_OK) {
         tb_builder_open(&b, tb_pieces(c));
-        const struct tb_level_shares shares = tb_shares_packed(&l, k, b.program.pieces);
+        const struct tb_level_shares shares = tb_shares_packed(&l, k, b.program.pieces, &b.program.looks);
         struct tb_level_sum whole = tb_levels_sum(&b, &l, 0, c->rank == c->root);
         for (uint32_t i = 0; tb_levels_leads(&l) && i < shares.count; i++) {
             struct tb_level_sum sum = tb_levels_share(&whole, &shares, i);
