@@ -414,9 +414,24 @@ static uint32_t trees_count(void)
 
 #define ROOTS 2u /* for each tree; all of them over the trees */
 
-static uint32_t root_of(const struct tb_algorithm *a, uint32_t size, uint32_t number)
+/* One of the arguments, sizes and ways, and one of the roots: all of them over many shapes. */
+static void shape_validate_some(const struct tb_algorithm *a, uint32_t size, uint32_t number)
 {
-    return rooted(a->operation) ? (number * 5 + number / 37) % size : 0;
+    static const uint64_t sizes[][2] = {{37, 37}, {37, 64}, {64, 63}, {37, 33}, {1, 1}, {100, 3}, {160, 160}};
+    struct shape s = {.algorithm = a, .size = size, .root = rooted(a->operation) ? number * 5 % size : 0};
+    uint64_t arguments[ARGUMENTS];
+    s.elements = sizes[number % 7][0];
+    s.bound = sizes[number % 7][1];
+    uint32_t count = shape_arguments(&s, arguments);
+    s.argument = arguments[number / 3 % count];
+    s.in_place = number % 2 == 1;
+    s.commutative = number % 5 > 0;
+    struct tb_collective c = shape_call(&s, 0);
+    if (!tb_algorithm_fits(a, &c)) { /* perhaps for more, or for what is commutative alone */
+        s.elements += 8ull * size;
+        s.commutative = true;
+    }
+    shape_validate(&s);
 }
 
 /* What goes by levels, in trees of all kinds. Operations that are not commutative need ranks in blocks. */
@@ -424,7 +439,7 @@ static void random_trees_of_places(void **state)
 {
     static const uint8_t skips[] = {0, 1u << TB_LEVEL_HOST, 0, 1u << TB_LEVEL_SITE, 1u << TB_LEVEL_CLUSTER};
     static struct random_group g;
-    uint32_t in_order = 0, trees = trees_count();
+    uint32_t in_order = 0, trees = 8 * trees_count(); /* thousands, in all tests */
     for (uint32_t seed = 0; seed < trees; seed++) {
         uint32_t size = 2 + seed * 7 % 37;
         assert_true(random_group_open(&g, seed, size));
@@ -433,7 +448,7 @@ static void random_trees_of_places(void **state)
         for (int i = 0; tb_catalogue[i] != NULL; i++)
             for (uint32_t n = 0; n < ROOTS && tb_algorithm_levels(tb_catalogue[i]); n++)
                 if (n == 0 || rooted(tb_catalogue[i]->operation))
-                    shapes_validate(tb_catalogue[i], size, 0, root_of(tb_catalogue[i], size, seed + n * trees));
+                    shape_validate_some(tb_catalogue[i], size, seed * ROOTS + n + (uint32_t)i);
         struct shape s = {.algorithm = &tb_scan_levels, .size = size, .elements = 3};
         struct tb_collective c = shape_call(&s, 0);
         in_order += tb_algorithm_fits(s.algorithm, &c) ? 1 : 0;
