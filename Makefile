@@ -74,9 +74,11 @@ bench-gateways: setup-bench all
 bench-model: setup-bench all
 	@BUILD_DIR=$(abspath $(BUILD)) bench/model
 
-## make bench-levels     collectives on emulated grids of several levels, with every root, beside the bound (two hours)
+## make bench-levels     collectives on emulated grids of several levels, with every root, beside the bound: tables of docs/guide/measured.md (two hours)
 bench-levels: setup-bench all
-	@BUILD_DIR=$(abspath $(BUILD)) bench/levels
+	@BUILD_DIR=$(abspath $(BUILD)) bench/levels --write
+	@BUILD_DIR=$(abspath $(BUILD)) bench/levels bench/grids/karonis.yaml --operations bcast,reduce --sizes 16,1k,16k,64k,256k,1m \
+	    --columns levels,machine,site --ways blocks --write
 
 ## make bench-multicast  broadcasts by multicast in the lab: the tables of docs/guide/multicast.md (an hour and a half; QUICK=1: minutes)
 bench-multicast: setup-bench all

@@ -182,6 +182,8 @@ def levels(folder):
     heads = [cells(line) for line in out.splitlines() if line.startswith("|  ") and "bound" in line]
     if heads[0][2:9] != ["bound", "levels", "machine", "site", "flat", "MPICH", "Open MPI"]:
         return f"{heads} {out}"
+    if heads[0][9:11] != ["by bound", "worst root"] or any(float(row[10]) < float(row[9]) for row in rows[:2]):
+        return f"{heads} {out}"
     if [row[3:9] for row in rows[:2]] != [["30"] * 6, ["30", "-", "-", "30", "30", "30"]] or rows[2][2:] != ["360"] * 6:
         return f"{rows} {out}"
     if not all(10.1 < float(row[2]) < 10.2 for row in rows[:2]):  # a latency of 10 ms, and what the hosts' ports add

@@ -551,6 +551,27 @@ def plots_have_the_bound():
         assert len(bench.missed) == 4 * above, bench.missed
 
 
+def what_is_void_is_not_written():
+    """Lines that were said in a lab come out of it, unless they are void; the page has a mark for all that writes into it."""
+    import written
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
+        path = os.path.join(folder, "result")
+        for void, text in (("", "| a |\n\nb"), (" (VOID, see above)", "")):
+            say = written.Said()
+            for line in ("", "| a |", "", "b", ""):
+                say(line)
+            say.keep(path, void)
+            assert written.kept(path) == text and not os.path.exists(path) and written.kept(path) == "", void
+        put = []
+        written.write(lambda *words: put.append(words), "levels", {"mesh3-20": "| a |", "star3-20": ""})
+    assert put == [({"mesh3-20": "| a |"}, "levels", "measured.md")] and "nothing is written of star3-20" in out.getvalue(), (put, out.getvalue())
+    with open(os.path.join(ROOT, "docs", "guide", written.PAGE), encoding="utf-8") as f:
+        page = f.read()
+    names = [("levels", name) for name in ("mesh3-20", "star3-20", "nat3-20", "karonis")] + [("pacx", name) for name in load("pacx").TABLES]
+    for program, name in [*names, ("examples", "table"), ("plans", "table")]:
+        assert f"<!-- bench/{program}: {name} -->\n" in page, (program, name)
+
+
 def tables_go_between_their_marks():
     planning = load("planning")
     with tempfile.TemporaryDirectory() as planning.GUIDE:
@@ -590,7 +611,7 @@ def main():
              the_wire_time_of_one_copy_has_no_latency, lost_frames_are_not_judged, what_ran_is_known, roots_are_told_apart,
              long_messages_have_a_root_a_cluster, long_jobs_are_planned, levels_are_forced_where_they_can_be, levels_meet_their_bars_or_not,
              hops_are_those_that_were_measured, both_ways_are_alike_or_not, whether_a_plan_was_followed, plans_take_as_long_as_predicted_or_not,
-             plans_are_slower_or_not, slow_plans_are_run_less_often, gains_are_found, plots_have_the_bound, tables_go_between_their_marks]
+             plans_are_slower_or_not, slow_plans_are_run_less_often, gains_are_found, plots_have_the_bound, what_is_void_is_not_written, tables_go_between_their_marks]
     failed = 0
     for case in cases:
         try:
