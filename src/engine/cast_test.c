@@ -43,7 +43,6 @@ __typeof__(tb_mcast_group_descriptor) __wrap_tb_mcast_group_descriptor;
 __typeof__(tb_mcast_group_deadline) __wrap_tb_mcast_group_deadline;
 __typeof__(tb_mcast_group_counters) __wrap_tb_mcast_group_counters;
 __typeof__(tb_mcast_group_own) __wrap_tb_mcast_group_own;
-__typeof__(tb_mcast_group_lately) __wrap_tb_mcast_group_lately;
 
 int __wrap_tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_config *config)
 {
@@ -118,11 +117,6 @@ const union tb_mcast_address *__wrap_tb_mcast_group_own(const struct tb_mcast_gr
     static union tb_mcast_address own;
     own = address_of(((const struct ear *)g)->config.self);
     return &own;
-}
-
-struct tb_mcast_interval __wrap_tb_mcast_group_lately(const struct tb_mcast_group *g)
-{
-    return (struct tb_mcast_interval){0};
 }
 
 /* ---- engines that have it ---------------------------------------------------------------------------------------- */

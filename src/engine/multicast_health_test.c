@@ -12,6 +12,7 @@
 struct watched {
     struct tb_multicast_health health;
     struct tb_multicast_seen seen;
+    struct tb_multicast_flow flow;
     uint64_t now;
 };
 
@@ -95,6 +96,42 @@ static void other_jobs_in_masses(void **state)
     assert_int_equal(tb_multicast_health_look(&w.health, &w.seen, w.now + 11 * SECOND), TB_TROUBLE_NONE);
 }
 
+/* A tenth of a second in which so many came. */
+static bool drowns(struct watched *w, uint64_t right, uint64_t strange, uint64_t repeated)
+{
+    w->flow.right += right;
+    w->flow.strange += strange;
+    w->flow.repeated += repeated;
+    w->now += SECOND / 10;
+    return tb_multicast_health_drowns(&w->health, &w->flow, w->now);
+}
+
+static void floods_of_strangers(void **state)
+{
+    struct watched w = fresh();
+    assert_false(drowns(&w, 0, 1000, 0)); /* not many */
+    assert_true(drowns(&w, 0, 1001, 0));
+    w.now += 1; /* the interval is not over */
+    w.flow.right += 1000000;
+    assert_true(tb_multicast_health_drowns(&w.health, &w.flow, w.now));
+    assert_false(drowns(&w, 0, 0, 0));
+    assert_false(drowns(&w, 1000, 7000, 0));
+    assert_true(drowns(&w, 999, 7001, 0));
+    assert_false(drowns(&w, 100000, 0, 0));
+}
+
+static void floods_of_repeated_ones(void **state)
+{
+    struct watched w = fresh();
+    assert_false(drowns(&w, 1000, 0, 1000));
+    assert_false(drowns(&w, 8000, 0, 7000)); /* as where others lose much */
+    assert_true(drowns(&w, 8001, 0, 7002));
+    for (int i = 0; i < 9; i++) /* whatever comes meanwhile */
+        assert_true(drowns(&w, i < 5 ? 0 : 8000, 0, i < 5 ? 0 : 8000));
+    assert_false(drowns(&w, 8000, 0, 8000)); /* that was while it did without */
+    assert_true(drowns(&w, 8000, 0, 8000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +141,8 @@ int main(void)
         cmocka_unit_test(it_is_told_once_in_a_while),
         cmocka_unit_test(what_was_before_a_test_does_not_count),
         cmocka_unit_test(other_jobs_in_masses),
+        cmocka_unit_test(floods_of_strangers),
+        cmocka_unit_test(floods_of_repeated_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

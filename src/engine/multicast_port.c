@@ -6,11 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE    32u                  /* rounds of progress without a look, while nobody here waits for datagrams */
-#define FLUSH_NS    UINT64_C(1000000000) /* for which a process that leaves waits for what it is to pass on */
-#define FLOOD_LEAST 1000u                /* datagrams of an interval, of which more than this share are bad: */
-#define FLOOD_SHARE 8u                   /* all but an eighth */
-#define PIECE       1024u                /* payload of a fragment while there is no group that says more */
+#define PATIENCE 32u                  /* rounds of progress without a look, while nobody here waits for datagrams */
+#define FLUSH_NS UINT64_C(1000000000) /* for which a process that leaves waits for what it is to pass on */
+#define PIECE    1024u                /* payload of a fragment while there is no group that says more */
 
 /* ---- datagrams --------------------------------------------------------------------------------------------------- */
 
@@ -169,6 +167,25 @@ int tb_multicast_port_mourn(const struct tb_multicast_port *port, uint32_t proce
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
 
+/* Adds what has come to a group. */
+static void count_group(struct tb_mcast_counters *sum, struct tb_mcast_group *group)
+{
+    const struct tb_mcast_counters *c = tb_mcast_group_counters(group);
+    sum->received += c->received;
+    sum->forged += c->forged;
+    sum->foreign += c->foreign;
+    sum->malformed += c->malformed;
+    sum->own += c->own;
+}
+
+static struct tb_mcast_counters counted_by(const struct tb_multicast_port *port)
+{
+    struct tb_mcast_counters sum = port->before;
+    if (port->group != NULL)
+        count_group(&sum, port->group);
+    return sum;
+}
+
 /* The descriptor of the group that was open before must not become that of the new one (driver.h). */
 static void group_open(struct tb_multicast_port *port)
 {
@@ -182,9 +199,7 @@ static void group_open(struct tb_multicast_port *port)
         tb_multicast_move(port->protocol, &own);
     }
     if (before != NULL) {
-        const struct tb_mcast_counters *c = tb_mcast_group_counters(before);
-        port->foreign += c->foreign;
-        port->bad += c->forged + c->foreign + c->malformed;
+        count_group(&port->before, before);
         tb_mcast_group_close(before);
     }
     tb_engine_stir(port->engine);
@@ -263,15 +278,9 @@ static int port_open(struct tb_multicast_port *port, struct tb_engine *e, const 
     return tb_multicast_open(&config, &port->protocol);
 }
 
-static const struct tb_mcast_counters *counted_by(const struct tb_multicast_port *port)
-{
-    static const struct tb_mcast_counters none;
-    return port->group != NULL ? tb_mcast_group_counters(port->group) : &none;
-}
-
 void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_counters *counters)
 {
-    const struct tb_mcast_counters *g = counted_by(port);
+    const struct tb_mcast_counters g = counted_by(port);
     struct tb_multicast_counters c;
     tb_multicast_count(port->protocol, &c);
     uint64_t begins = c.waits + c.early_begins;
@@ -282,7 +291,7 @@ void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_cou
     counters->multicast_repaired = c.mended;
     counters->multicast_repairs_one = c.repaired_one;
     counters->multicast_repairs_all = c.repaired_all;
-    counters->multicast_rejected = c.rejected + port->bad + g->forged + g->foreign + g->malformed;
+    counters->multicast_rejected = c.rejected + g.forged + g.foreign + g.malformed;
     counters->multicast_control = c.repaired_bytes;
     counters->multicast_skew = begins > 0 ? (c.waited + c.early_by) / begins : 0;
 }
@@ -358,17 +367,22 @@ void tb_multicast_port_settle(struct tb_multicast_port *port)
     port->watched = needed ? standby->opened : 0;
 }
 
-static bool group_drowns(const struct tb_mcast_group *group)
+static bool group_drowns(struct tb_multicast_port *port)
 {
-    struct tb_mcast_interval lately = tb_mcast_group_lately(group);
-    return lately.bad + lately.good > FLOOD_LEAST && lately.good < (lately.bad + lately.good) / FLOOD_SHARE;
+    const struct tb_mcast_counters g = counted_by(port);
+    struct tb_multicast_counters c;
+    tb_multicast_count(port->protocol, &c);
+    const struct tb_multicast_flow flow = {.right = g.received,
+                                           .strange = g.forged + g.foreign + g.malformed + g.own,
+                                           .repeated = c.repeated + c.late + c.rejected};
+    return tb_multicast_health_drowns(&port->health, &flow, tb_clock_now(port->engine->config.transport.clock));
 }
 
 static struct tb_multicast_seen seen_by(const struct tb_multicast_port *port)
 {
     struct tb_multicast_counters c;
     tb_multicast_count(port->protocol, &c);
-    return (struct tb_multicast_seen){c.messages, c.used, c.rested, port->foreign + counted_by(port)->foreign};
+    return (struct tb_multicast_seen){c.messages, c.used, c.rested, counted_by(port).foreign};
 }
 
 /* What does not work, or is not heard here alone, need not be tested. */
@@ -418,7 +432,7 @@ int tb_multicast_port_advance(struct tb_multicast_port *port, bool thorough)
     port->rounds = 0;
     if (port->group != NULL) {
         n = tb_mcast_group_poll(port->group);
-        tb_multicast_deafen(port->protocol, !port->works || group_drowns(port->group));
+        tb_multicast_deafen(port->protocol, !port->works || group_drowns(port));
     }
     look_for_trouble(port);
     tb_multicast_control_writable(port->protocol);

@@ -32,10 +32,9 @@ struct tb_multicast_port {
     struct tb_mcast_group *group;  /* NULL: nothing is heard, or not yet */
     struct tb_multicast *protocol;
     struct tb_multicast_health health;
-    bool works;       /* the group, as far as is known */
-    uint64_t unsent;  /* datagrams that the protocol takes for sent, and nobody has seen */
-    uint64_t foreign; /* datagrams of other jobs, bad ones in all: of groups that this process was in before */
-    uint64_t bad;
+    bool works;                      /* the group, as far as is known */
+    uint64_t unsent;                 /* datagrams that the protocol takes for sent, and nobody has seen */
+    struct tb_mcast_counters before; /* of groups that this process was in before: what came */
     struct tb_random random;
     struct tb_list in_active; /* in the engine's list of what the driver has under way, from the beginning to the end */
     struct tb_list ended;     /* drives whose end is to be told */

@@ -225,12 +225,18 @@ static bool may_send(const struct tb_multicast *m, const struct tb_multicast_con
            tb_multicast_tree_has(&c->members, root);
 }
 
-/* Of the last message of a root that was not heard, since control messages were faster: datagrams come here again. */
+/* Of the last message of a root that was not heard, since control messages were faster, or, where many wait to be read,
+ * of one behind those that were: datagrams come here again, and are no old ones that somebody repeats. */
 static void note_late(struct tb_multicast *m, const struct tb_datagram *head)
 {
     struct tb_multicast_peer *root = tb_multicast_peers_find(&m->peers, head->sender);
-    if (root != NULL && (head->flags & TB_DATAGRAM_REPAIR) == 0 && root->unheard_context == head->context &&
-        root->unheard_number == head->number)
+    if (root == NULL || (head->flags & TB_DATAGRAM_REPAIR) != 0)
+        return;
+    bool last = root->unheard_context == head->context && root->unheard_number == head->number;
+    bool newer = root->context == head->context && head->number > root->number;
+    if (newer)
+        root->number = head->number;
+    if (last || newer)
         root->unheard = 0;
 }
 

@@ -35,8 +35,6 @@ struct tb_mcast_group {
     uint64_t renewal;       /* when the membership is renewed; TB_NEVER: it is not ours */
     union tb_mcast_address sources[SOURCES_KNOWN];
     uint32_t source_count, source_last;
-    uint64_t interval_end;
-    struct tb_mcast_interval lately, now;
 };
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -103,7 +101,6 @@ int tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_con
     g->config = *config;
     g->heard = g->spoken = g->descriptor = g->membership.socket = -1;
     g->renewal = g->crowded_until = TB_NEVER;
-    g->interval_end = tb_clock_now(config->clock) + TB_MCAST_INTERVAL_NS;
     int rc = group_fill(g);
     g->config.faults = NULL;
     if (rc != TB_OK) {
@@ -274,8 +271,6 @@ static bool judge(struct tb_mcast_group *g, int rc, const struct tb_datagram *d,
     g->counters.own += own;
     g->counters.received += right;
     g->counters.received_bytes += right ? bytes : 0;
-    g->now.good += right;
-    g->now.bad += !right;
     return right;
 }
 
@@ -342,15 +337,5 @@ int tb_mcast_group_poll(struct tb_mcast_group *g)
         writable_tell(g, now);
     if (now >= g->renewal)
         renew(g, now);
-    if (now >= g->interval_end) {
-        g->lately = g->now;
-        g->now = (struct tb_mcast_interval){0};
-        g->interval_end = now + TB_MCAST_INTERVAL_NS;
-    }
     return (int)right;
-}
-
-struct tb_mcast_interval tb_mcast_group_lately(const struct tb_mcast_group *g)
-{
-    return g->lately;
 }

@@ -15,8 +15,7 @@
 #include "transport/mcast/membership.h"
 #include "transport/mcast/route.h"
 
-#define TB_MCAST_RECEIVE_BYTES (4u << 20)          /* that the kernel is asked to hold for a rank */
-#define TB_MCAST_INTERVAL_NS   UINT64_C(100000000) /* for which good and bad datagrams are counted */
+#define TB_MCAST_RECEIVE_BYTES (4u << 20) /* that the kernel is asked to hold for a rank */
 
 struct tb_mcast_group;
 
@@ -50,11 +49,6 @@ struct tb_mcast_counters {
     uint64_t lost, repeated, reordered;       /* by injected faults */
 };
 
-/* Right and other datagrams. */
-struct tb_mcast_interval {
-    uint64_t good, bad;
-};
-
 /* Opens. On error nothing is left open. TB_ERR_UNSUPPORTED: the interface takes too short datagrams. */
 int tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_config *config);
 void tb_mcast_group_close(struct tb_mcast_group *g);
@@ -85,8 +79,5 @@ int tb_mcast_group_descriptor(const struct tb_mcast_group *g);
 uint64_t tb_mcast_group_deadline(const struct tb_mcast_group *g);
 
 const struct tb_mcast_counters *tb_mcast_group_counters(struct tb_mcast_group *g);
-/* Of the last whole interval. Whoever finds most of many datagrams bad had better do without the group for a while:
- * the right ones drown. */
-struct tb_mcast_interval tb_mcast_group_lately(const struct tb_mcast_group *g);
 
 #endif

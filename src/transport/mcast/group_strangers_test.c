@@ -153,7 +153,7 @@ static void garbage_send(struct tb_random *random, uint32_t count)
 }
 
 /* A hundred thousand of them: all are dropped, each poll does bounded work, memory does not grow, what is right comes
- * through between them, and the owner can see that there is a flood, and when it is over. */
+ * through between them. */
 static void a_flood_of_garbage(void **state)
 {
     struct tb_random random;
@@ -161,7 +161,6 @@ static void a_flood_of_garbage(void **state)
     tb_random_seed(&random, 6);
     size_t before = mallinfo2().uordblks;
     uint32_t right = 0;
-    bool seen = false;
     for (uint32_t sent = 0; sent < FLOOD; sent += FLOOD_STEP) {
         garbage_send(&random, FLOOD_STEP / 2);
         if (sent % 5000 == 0) {
@@ -174,8 +173,6 @@ static void a_flood_of_garbage(void **state)
             assert_true(tb_mcast_group_poll(b.group) <= AT_MOST);
             assert_true(bad_ones() - was <= AT_MOST);
         }
-        struct tb_mcast_interval lately = tb_mcast_group_lately(b.group);
-        seen = seen || (lately.bad > 100 && lately.bad > 10 * lately.good);
     }
     fence(7);
     assert_int_equal(b.noted, right + 1);
@@ -183,13 +180,7 @@ static void a_flood_of_garbage(void **state)
         assert_int_equal(b.fragments[i], i % 200);
     assert_int_equal(bad_ones() + tb_mcast_group_overflowed(b.group), FLOOD);
     assert_true(counted(&b)->forged >= FLOOD / 5 && counted(&b)->foreign >= FLOOD / 5);
-    assert_true(seen);
     assert_true(mallinfo2().uordblks <= before + 65536);
-    for (int i = 0; i < 3; i++) {
-        poll(NULL, 0, 110);
-        tb_mcast_group_poll(b.group);
-    }
-    assert_true(tb_mcast_group_lately(b.group).bad == 0);
 }
 
 /* What the kernel drops since nobody takes it is known, and it holds as many as was said. */
