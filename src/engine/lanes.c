@@ -151,12 +151,23 @@ static void lane_rouse(struct tb_lane *lane)
         lane_kick(lane);
 }
 
+/* What this thread has found may be for any lane. */
 static void lane_left(struct tb_engine *e)
 {
-    struct tb_lane *lane = &e->lanes->lanes[e->lane];
+    struct tb_lanes *lanes = e->lanes;
     __sync_synchronize();
-    if (TB_UNLIKELY(tb_lane_is_filled(lane)) && !atomic_load(&lane->polled))
-        lane_visit(lane, false);
+    for (uint32_t i = 0; i < lanes->count; i++)
+        if (TB_UNLIKELY(tb_lane_is_filled(&lanes->lanes[i])) && !atomic_load(&lanes->lanes[i].polled))
+            lane_visit(&lanes->lanes[i], false);
+}
+
+/* Something is in a tray, and nobody waits there who takes it. */
+static bool lanes_called(const struct tb_lanes *lanes)
+{
+    for (uint32_t i = 0; i < lanes->count; i++)
+        if (tb_lane_is_filled(&lanes->lanes[i]) && !atomic_load(&lanes->lanes[i].polled))
+            return true;
+    return false;
 }
 
 static int lanes_help(struct tb_engine *e, uint32_t rounds, bool aside)
@@ -335,8 +346,9 @@ static bool lane_arm(struct tb_engine *e)
     atomic_store(&lane->until, 0);
     atomic_store(&lane->asleep, true);
     pthread_mutex_lock(&lanes->lock);
-    bool quiet =
-        !tb_lane_is_filled(lane) && (lanes->armed && lanes->sleepers > 0 ? hubs_quiet(lanes) : hubs_arm(lanes));
+    bool complete = e->transports.open_count >= atomic_load(&lanes->hub_count); /* it watches all of them */
+    bool quiet = complete && !tb_lane_is_filled(lane) &&
+                 (lanes->armed && lanes->sleepers > 0 ? hubs_quiet(lanes) : hubs_arm(lanes));
     if (quiet)
         lanes->sleepers++;
     else
@@ -386,6 +398,7 @@ const struct tb_lanes_work tb_lanes_work = {
     .close = lanes_close,
     .enter = lane_enter,
     .left = lane_left,
+    .called = lanes_called,
     .help = lanes_help,
     .control = lanes_control,
     .tell = lanes_tell,
