@@ -7,6 +7,7 @@
  *   casts COUNT MOST SEED die         a rank is killed in the middle, and the others are told
  *   casts COUNT MOST SEED mourn       the same, of broadcasts of MOST bytes; with --keep-going they say what they are
  *                                     told
+ *   casts COUNT MOST SEED compute     the root of each computes afterwards, and calls nothing meanwhile
  *   casts COUNT MOST SEED turns       allgather and allgatherv of blocks of MOST bytes in all instead */
 #include <mpi.h>
 #include <signal.h>
@@ -16,8 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNTERS  10
-#define COMM_MOST 64 /* ranks */
+#define COUNTERS   10
+#define COMM_MOST  64 /* ranks */
+#define COMPUTED_S 3.0
 
 static const char *const names[COUNTERS] = {"sent",     "used",        "early",       "late",    "repaired",
                                             "rejected", "repairs_one", "repairs_all", "control", "skew"};
@@ -101,6 +103,30 @@ static void gather_all(MPI_Comm comm, unsigned char *bytes, size_t most, uint64_
             }
 }
 
+/* Who has lost something gets it while the root is in no call: within a time that is far shorter than it computes. */
+static void compute(unsigned char *bytes, size_t length, uint64_t count)
+{
+    int rank, size;
+    double longest = 0, of_all;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (uint64_t i = 0; i < count; i++) {
+        int root = (int)(i % (uint64_t)size);
+        MPI_Barrier(MPI_COMM_WORLD);
+        double begin = MPI_Wtime();
+        cast(MPI_COMM_WORLD, bytes, length, root, i);
+        double took = MPI_Wtime() - begin;
+        longest = took > longest ? took : longest;
+        while (rank == root && MPI_Wtime() < begin + COMPUTED_S)
+            ;
+    }
+    MPI_Allreduce(&longest, &of_all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (rank == 0 && of_all > COMPUTED_S / 2) {
+        fprintf(stderr, "somebody had to wait %.3f s while a root computed for %.1f s\n", of_all, COMPUTED_S);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+}
+
 static void counters_read(unsigned long long values[COUNTERS])
 {
     MPI_T_pvar_session session;
@@ -148,6 +174,10 @@ int main(int argc, char **argv)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     unsigned char *bytes = malloc(most + 1);
     MPI_Comm part = MPI_COMM_NULL;
+    if (argc > 4 && strcmp(argv[4], "compute") == 0 && bytes != NULL) {
+        compute(bytes, most, count);
+        count = 0;
+    }
     MPI_Barrier(MPI_COMM_WORLD); /* who waits for what it has lost hears of later collectives meanwhile */
     for (uint64_t i = 0; i < count && bytes != NULL; i++) {
         size_t length = length_draw(most);
