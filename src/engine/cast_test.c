@@ -43,6 +43,7 @@ __typeof__(tb_mcast_group_descriptor) __wrap_tb_mcast_group_descriptor;
 __typeof__(tb_mcast_group_deadline) __wrap_tb_mcast_group_deadline;
 __typeof__(tb_mcast_group_counters) __wrap_tb_mcast_group_counters;
 __typeof__(tb_mcast_group_own) __wrap_tb_mcast_group_own;
+__typeof__(tb_mcast_group_overflowed) __wrap_tb_mcast_group_overflowed;
 
 int __wrap_tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_config *config)
 {
@@ -110,6 +111,11 @@ const struct tb_mcast_counters *__wrap_tb_mcast_group_counters(struct tb_mcast_g
 {
     static const struct tb_mcast_counters none;
     return &none;
+}
+
+uint64_t __wrap_tb_mcast_group_overflowed(const struct tb_mcast_group *g)
+{
+    return 0;
 }
 
 const union tb_mcast_address *__wrap_tb_mcast_group_own(const struct tb_mcast_group *g)

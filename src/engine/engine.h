@@ -137,6 +137,7 @@ struct tb_counters {
      * their message; of messages that were over; that brought what had been missing; forged, of others, or senseless.
      */
     uint64_t multicast_sent, multicast_used, multicast_early, multicast_late, multicast_repaired, multicast_rejected;
+    uint64_t multicast_overflowed; /* datagrams that the kernel had no room for before this process read them */
     uint64_t multicast_repairs_one, multicast_repairs_all; /* that this process has sent to one other, or to all */
     uint64_t multicast_control; /* bytes of multicast messages that this process has sent over connections instead */
     uint64_t multicast_skew;    /* ns between this process's beginning to receive and the first datagram, on average */

@@ -200,6 +200,7 @@ static void group_open(struct tb_multicast_port *port)
     }
     if (before != NULL) {
         count_group(&port->before, before);
+        port->overflowed += tb_mcast_group_overflowed(before);
         tb_mcast_group_close(before);
     }
     tb_engine_stir(port->engine);
@@ -289,6 +290,8 @@ void tb_multicast_port_count(const struct tb_multicast_port *port, struct tb_cou
     counters->multicast_early = c.early;
     counters->multicast_late = c.late;
     counters->multicast_repaired = c.mended;
+    counters->multicast_overflowed =
+        port->overflowed + (port->group != NULL ? tb_mcast_group_overflowed(port->group) : 0);
     counters->multicast_repairs_one = c.repaired_one;
     counters->multicast_repairs_all = c.repaired_all;
     counters->multicast_rejected = c.rejected + g.forged + g.foreign + g.malformed;

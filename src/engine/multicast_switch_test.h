@@ -50,6 +50,7 @@ int __wrap_tb_mcast_group_poll(struct tb_mcast_group *g);
 int __wrap_tb_mcast_group_descriptor(const struct tb_mcast_group *g);
 uint64_t __wrap_tb_mcast_group_deadline(const struct tb_mcast_group *g);
 const struct tb_mcast_counters *__wrap_tb_mcast_group_counters(struct tb_mcast_group *g);
+uint64_t __wrap_tb_mcast_group_overflowed(const struct tb_mcast_group *g);
 const union tb_mcast_address *__wrap_tb_mcast_group_own(const struct tb_mcast_group *g);
 
 int __wrap_tb_mcast_group_open(struct tb_mcast_group **group, const struct tb_mcast_config *config)
@@ -143,6 +144,11 @@ uint64_t __wrap_tb_mcast_group_deadline(const struct tb_mcast_group *g)
 const struct tb_mcast_counters *__wrap_tb_mcast_group_counters(struct tb_mcast_group *g)
 {
     return &g->counters;
+}
+
+uint64_t __wrap_tb_mcast_group_overflowed(const struct tb_mcast_group *g)
+{
+    return g->config.self + 1;
 }
 
 const union tb_mcast_address *__wrap_tb_mcast_group_own(const struct tb_mcast_group *g)

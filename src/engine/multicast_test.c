@@ -118,8 +118,12 @@ static void the_group_moves(void **state)
         for (uint32_t root = 0; root < RANKS; root++)
             broadcast(&h, root, root % 2 == 0 ? 2500 : 70000, 1);
     }
-    for (uint32_t rank = 0; rank < RANKS; rank++)
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        struct tb_counters c;
         call_end(&calls[rank], 0);
+        tb_engine_count(h.engines[rank], &c);
+        assert_int_equal(c.multicast_overflowed, 2 * (rank + 1)); /* in both, as the switch says */
+    }
     goes_well_again(&h);
     world_close(&h);
 }

@@ -96,22 +96,12 @@ int tb_multicast_order_get(struct tb_reader *r, struct tb_multicast_order *order
 
 /* ---- verdicts ---------------------------------------------------------------------------------------------------- */
 
-static enum tb_multicast_verdict judge(const struct tb_multicast_facts *m, const uint8_t *bits, uint32_t place)
+enum tb_multicast_verdict tb_multicast_first(const struct tb_multicast_facts *m, uint32_t place)
 {
     if (m->expected && m->version == 0)
         return TB_MULTICAST_UNKNOWN;
-    bool works = m->expected && place < TB_PLACES_LIMIT && tb_multicast_bit(bits, place);
+    bool works = m->expected && place < TB_PLACES_LIMIT && tb_multicast_bit(m->first, place);
     return works ? TB_MULTICAST_WORKS : TB_MULTICAST_FAILS;
-}
-
-enum tb_multicast_verdict tb_multicast_first(const struct tb_multicast_facts *m, uint32_t place)
-{
-    return judge(m, m->first, place);
-}
-
-enum tb_multicast_verdict tb_multicast_newest(const struct tb_multicast_facts *m, uint32_t place)
-{
-    return judge(m, m->newest, place);
 }
 
 /* Of a byte of bits, the one of a place. */

@@ -111,8 +111,6 @@ static inline bool tb_multicast_bit(const uint8_t bits[TB_MULTICAST_PLACES], uin
 
 /* The verdict that every rank of the job starts from, whenever it asks. */
 enum tb_multicast_verdict tb_multicast_first(const struct tb_multicast_facts *multicast, uint32_t place);
-/* What is known now; not all ranks know the same at the same time. */
-enum tb_multicast_verdict tb_multicast_newest(const struct tb_multicast_facts *multicast, uint32_t place);
 /* Bits for the contexts of communicators that a process in this place makes up from now on: where it has worked, and
  * does not now. Whoever hears of such a context knows them, so that all ranks of the communicator choose alike,
  * whenever they hear of verdicts. */

@@ -358,17 +358,6 @@ bool tb_multicast_expect(const struct tb_multicast *m, struct tb_multicast_row *
     return n > 0;
 }
 
-void *tb_multicast_place(const struct tb_multicast *m, const struct tb_datagram *head)
-{
-    const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, head->context);
-    const struct tb_multicast_operation *o = c != NULL ? tb_multicast_operation_receive(c, head->number) : NULL;
-    if (o == NULL || head->type != TB_DATAGRAM_DATA || head->sender != tb_multicast_operation_root(o) ||
-        head->length != o->receive.length || head->piece != o->receive.piece ||
-        tb_multicast_holes_has(&o->receive.holes, head->fragment))
-        return NULL;
-    return tb_multicast_receive_place(o, head->fragment, head->piece);
-}
-
 /* ---- time ----------------------------------------------------------------------------------------------------------
  */
 

@@ -241,13 +241,11 @@ int tb_multicast_start(struct tb_multicast *m, struct tb_multicast_operation *o)
 void tb_multicast_stop(struct tb_multicast *m, struct tb_multicast_operation *o);
 
 /* A datagram that was checked, of this job, not of this process, and where it came from. The payload may stand where
- * tb_multicast_place says that it belongs; otherwise it must not stand in room that was expected for others. */
+ * tb_multicast_expect has said that it belongs; otherwise it must not stand in room that was expected for others. */
 void tb_multicast_feed(struct tb_multicast *m, const struct tb_datagram *head, const void *payload, size_t length,
                        const struct tb_multicast_address *from);
 /* What is expected next; false: nothing is. Valid until the next call. */
 bool tb_multicast_expect(const struct tb_multicast *m, struct tb_multicast_row *row);
-/* Where the payload of this datagram belongs; NULL: in no place of its own. */
-void *tb_multicast_place(const struct tb_multicast *m, const struct tb_datagram *head);
 /* A control message. */
 void tb_multicast_hear(struct tb_multicast *m, uint32_t from, enum tb_multicast_control kind, const void *bytes,
                        size_t length);

@@ -75,6 +75,8 @@ static const struct {
      offsetof(struct tb_counters, multicast_repaired)},
     {"multicast_rejected", "datagrams that were forged, of others, or made no sense", MPI_T_PVAR_CLASS_COUNTER,
      offsetof(struct tb_counters, multicast_rejected)},
+    {"multicast_overflowed", "datagrams that the kernel dropped, since this process read too late for its buffer",
+     MPI_T_PVAR_CLASS_COUNTER, offsetof(struct tb_counters, multicast_overflowed)},
     {"multicast_repairs_one", "datagrams that were sent again, to the one process that missed them",
      MPI_T_PVAR_CLASS_COUNTER, offsetof(struct tb_counters, multicast_repairs_one)},
     {"multicast_repairs_all", "datagrams that were sent again to all, since several missed them",

@@ -13,7 +13,6 @@
 
 #include "transport/mcast/arrival.h"
 #include "transport/mcast/membership.h"
-#include "transport/mcast/route.h"
 
 #define TB_MCAST_RECEIVE_BYTES (4u << 20) /* that the kernel is asked to hold for a rank */
 
