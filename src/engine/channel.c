@@ -309,7 +309,7 @@ void tb_channel_enter(struct tb_channel *channel, const struct tb_channel_config
     struct tb_channel_config kept = *config;
     kept.procs = c->procs;
     c->driven = tb_driven_enter(c->drivers, c->proposed, &e->driving, e, &kept);
-    c->common = c->drivers[TB_DRIVER_COMMON].state != NULL;
+    c->meets = tb_driven_meets(c->drivers);
     channel_place(c, config->context, c->local ? TB_PLANE_LOCAL_POINT : TB_PLANE_POINT,
                   c->local ? TB_PLANE_LOCAL_COLLECTIVE : TB_PLANE_COLLECTIVE);
     if (c->control != NULL) {
@@ -350,16 +350,16 @@ int tb_channel_agree(struct tb_channel *channel, uint64_t all)
 {
     tb_engine_lock(channel->engine);
     int error = tb_driven_agree(channel->drivers, channel->proposed, &channel->engine->driving, all, &channel->agreed);
-    channel->common = channel->common || channel->agreed;
+    channel->meets = channel->meets || tb_driving_meets(&channel->engine->driving, all);
     channel->driven = channel->driven || channel->agreed;
     channel_miss(channel);
     tb_engine_unlock(channel->engine);
     return error;
 }
 
-bool tb_channel_common(const struct tb_channel *channel)
+bool tb_channel_meets(const struct tb_channel *channel)
 {
-    return channel->common;
+    return channel->meets;
 }
 
 struct tb_channel *tb_channel_control(struct tb_channel *channel)

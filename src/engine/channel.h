@@ -20,7 +20,7 @@ struct tb_channel {
     void *owner;
     bool local, entered; /* of one group of an inter-communicator; its context is known: before, it has spare ones */
     bool agreed;         /* there is one because ranks of several hosts have agreed on it */
-    bool common;         /* ranks of a host share memory, on each host */
+    bool meets;          /* ranks of each host have a driver for steps among themselves */
     bool counted;        /* its processes are, by the engine's peers */
     bool driven;         /* there is a driver of composite steps, for all ranks that need one: */
     struct tb_driven drivers[TB_DRIVERS_LIMIT], proposed[TB_DRIVERS_LIMIT];

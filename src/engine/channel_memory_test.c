@@ -39,7 +39,7 @@ static bool fails_at(struct host *h, uint32_t nth, uint64_t context, bool early)
     struct tb_request r;
     tb_engine_claim(h->engines[1], context, false);
     assert_int_equal(open_at(h, 1, context, &one), TB_OK);
-    assert_true(tb_channel_common(one)); /* no board was lost before */
+    assert_true(tb_channel_meets(one)); /* no board was lost before */
     if (early) {
         send_to(one, &r);
         host_settle(h);
@@ -104,7 +104,7 @@ static void a_prepared_channel_needs_no_memory(void **state)
         countdown = 1;
         tb_channel_enter(channels[process], &c);
         assert_non_null(tb_channel_control(channels[process]));
-        assert_true(countdown == 1 && tb_channel_common(channels[process]));
+        assert_true(countdown == 1 && tb_channel_meets(channels[process]));
         countdown = 0;
     }
     for (uint32_t process = 0; process < RANKS; process++)
@@ -129,7 +129,7 @@ static void a_prepared_channel_can_be_narrowed_or_left(void **state)
         tb_channel_enter(used, &narrow);
         assert_int_equal(tb_channel_size(used), 1);
         assert_int_equal(tb_channel_rank(used), 0);
-        assert_false(tb_channel_common(used));
+        assert_false(tb_channel_meets(used));
         tb_channel_close(used);
         tb_channel_close(left);
     }

@@ -562,6 +562,7 @@ static void common_describe(const struct tb_drive *d, struct tb_wait *wait)
 }
 
 const struct tb_driver_table tb_driver_common = {.name = "common memory",
+                                                 .meets = true,
                                                  .claim = tb_common_claim,
                                                  .unclaim = tb_common_unclaim,
                                                  .open = tb_common_open,

@@ -184,7 +184,7 @@ static void programs_of_two_levels(void **state)
         struct hosts h;
         hosts_open(&h, worlds[w].of, worlds[w].ranks);
         for (uint32_t rank = 0; rank < h.ranks; rank++)
-            assert_true(tb_channel_common(h.channels[rank]));
+            assert_true(tb_channel_meets(h.channels[rank]));
         for (uint32_t root = 0; root < h.ranks; root++) {
             calls_run(&h, h.channels, root, 3);
             calls_run(&h, h.channels, root, 4000);
@@ -211,7 +211,7 @@ static uint64_t reversed_make(struct hosts *h, uint32_t *procs, struct tb_channe
     for (uint32_t i = 0; i < h->ranks; i++) {
         const struct tb_channel_config config = config_of(context, h->ranks, i, procs);
         assert_int_equal(tb_channel_open(h->engines[procs[i]], &config, &channels[i]), TB_OK);
-        assert_false(tb_channel_common(channels[i]));
+        assert_false(tb_channel_meets(channels[i]));
     }
     return context;
 }
@@ -243,7 +243,7 @@ static void agreed_by_all_or_by_nobody(void **state)
         reversed_make(&h, procs, channels);
         channels_agree(channels, h.ranks);
         for (uint32_t rank = 0; rank < h.ranks; rank++)
-            assert_int_equal(tb_channel_common(channels[rank]), !lacks);
+            assert_int_equal(tb_channel_meets(channels[rank]), !lacks);
         if (lacks)
             boards_return(&h, 5);
         all_taken(&h, lacks ? 0 : 1);
@@ -421,7 +421,7 @@ static void kept_leave_room(void **state)
         uint32_t procs[RANKS];
         reversed_make(&h, procs, channels); /* a communicator still gets one */
         channels_agree(channels, h.ranks);
-        assert_true(tb_channel_common(channels[0]));
+        assert_true(tb_channel_meets(channels[0]));
         channels_close(channels, h.ranks);
         for (uint32_t i = 0; i < MANY; i++)
             kept_close(&h, calls[i]);

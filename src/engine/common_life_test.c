@@ -205,7 +205,7 @@ static void losses_are_remembered(void **state)
     for (uint32_t rank = 0; rank < 2; rank++) {
         first[rank] = h.channels[rank];
         channel_make(&h, rank, context, &h.channels[rank]);
-        assert_true(tb_channel_common(h.channels[rank]));
+        assert_true(tb_channel_meets(h.channels[rank]));
         call_make(&calls[rank], TB_COMPOSITE_ALLREDUCE, rank, 0, 8, &tb_type_byte, tb_op_predefined(OP_BOR));
         call_post(&h, &calls[rank], rank);
     }
@@ -234,8 +234,8 @@ static void boards_come_back(void **state)
             tb_engine_claim(h.engines[i % 2], context, false);
             for (uint32_t rank = 0; rank < 2; rank++)
                 channel_make(&h, rank, context, &channels[rank][i]);
-            assert_int_equal(tb_channel_common(channels[0][i]), tb_channel_common(channels[1][i]));
-            held[round] += tb_channel_common(channels[0][i]);
+            assert_int_equal(tb_channel_meets(channels[0][i]), tb_channel_meets(channels[1][i]));
+            held[round] += tb_channel_meets(channels[0][i]);
         }
         for (uint32_t i = 0; i < MOST; i++)
             for (uint32_t rank = 0; rank < 2; rank++)
@@ -246,7 +246,7 @@ static void boards_come_back(void **state)
     tb_engine_claim(h.engines[0], 999 << 3, false);
     tb_engine_unclaim(h.engines[0], 999 << 3);
     channel_make(&h, 0, 999 << 3, &channels[0][0]);
-    assert_false(tb_channel_common(channels[0][0]));
+    assert_false(tb_channel_meets(channels[0][0]));
     tb_channel_close(channels[0][0]);
     host_close(&h);
 }

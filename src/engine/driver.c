@@ -140,6 +140,22 @@ int tb_driven_agree(struct tb_driven *all, struct tb_driven *proposed, const str
     return error;
 }
 
+bool tb_driven_meets(const struct tb_driven *all)
+{
+    for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)
+        if (all[i].state != NULL && all[i].driver->meets)
+            return true;
+    return false;
+}
+
+bool tb_driving_meets(const struct tb_driving *driving, uint64_t agreed)
+{
+    for (uint32_t i = 0; i < driving->count; i++)
+        if ((agreed >> i & 1) != 0 && driving->tables[i]->meets)
+            return true;
+    return false;
+}
+
 void tb_driven_close(struct tb_driven *all)
 {
     for (uint32_t i = 0; i < TB_DRIVERS_LIMIT; i++)

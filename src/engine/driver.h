@@ -56,6 +56,7 @@ struct tb_driver_table {
     const char *name;
     bool numbered; /* its places follow from the number of a collective: a program may have more than others count on */
     bool standby;  /* `advance` calls nothing of the program's, so that a standby may do it (standby.h) */
+    bool meets;    /* by it the ranks of each host have steps among themselves */
     /* Whoever makes up a context does so for its channel before anybody hears of it, or takes it back; `first`: for one
      * that everyone on the host knows. NULL: it does nothing then, as with lose, hear and overhear below. */
     void (*claim)(struct tb_engine *e, uint64_t context, bool first);
@@ -182,6 +183,9 @@ void tb_driven_close(struct tb_driven *all);
 uint64_t tb_driven_provides(const struct tb_driven *proposed, const struct tb_driving *driving);
 int tb_driven_agree(struct tb_driven *all, struct tb_driven *proposed, const struct tb_driving *driving,
                     uint64_t agreed, bool *any);
+/* Whether the ranks of each host meet by a driver that has something here, or by one of those that were agreed on. */
+bool tb_driven_meets(const struct tb_driven *all);
+bool tb_driving_meets(const struct tb_driving *driving, uint64_t agreed);
 /* A collective of so many places begins, of which it uses some: bits for each driver. Then those that it will not start
  * after all. Arrays of TB_DRIVERS_LIMIT. */
 void tb_driven_reserve(const struct tb_driven *all, struct tb_reserved *reserved, const struct tb_binding *binding,

@@ -180,7 +180,7 @@ struct tb_channel_config {
     const uint32_t *procs; /* job index of each rank; NULL: the identity. Copied. */
     void *owner;           /* the communicator, for errors */
     bool local;            /* for one group of an inter-communicator, which has the same context */
-    bool common;           /* not of an inter-communicator: may have a piece of each host's common memory */
+    bool common;           /* not of an inter-communicator: may have drivers of composite steps */
     /* Its ranks that are on this host, ascending; NULL: they are looked for, one by one. Copied. */
     const uint32_t *locals;
     uint32_t local_count;
@@ -206,11 +206,11 @@ void tb_channel_close(struct tb_channel *channel);
  * collective on it fails. tb_channel_open does the same when it fails. */
 void tb_channel_abandon(struct tb_engine *engine, const struct tb_channel_config *config);
 bool tb_channel_exists(struct tb_engine *engine, uint64_t context); /* there is or was one, in this plane of it */
-/* Whether its ranks share memory, on each host that has several of them, so that composite steps can be run: the same
- * on all of them. Where all are on one host it is so if the process that made up the context has claimed a piece of
- * memory for it before it told anybody, and there was one left. `first`: for a context that everyone on the host knows
- * and claims. */
-bool tb_channel_common(const struct tb_channel *channel);
+/* Whether its ranks have composite steps among themselves, on each host that has several of them: the same on all of
+ * them. Where all are on one host it is so if the process that made up the context has claimed what a driver needs for
+ * it, such as a piece of memory, before it told anybody, and there was some left. `first`: for a context that everyone
+ * on the host knows and claims. */
+bool tb_channel_meets(const struct tb_channel *channel);
 void tb_engine_claim(struct tb_engine *engine, uint64_t context, bool first);
 void tb_engine_unclaim(struct tb_engine *engine, uint64_t context); /* it was not used after all */
 /* Where they are on several hosts, ranks have to agree: a word that says what this host has, of which everybody is then

@@ -64,7 +64,7 @@ static void host_open(struct host *h, uint32_t ranks)
         assert_int_equal(tb_engine_open(&config, &h->engines[i]), TB_OK);
         tb_engine_claim(h->engines[i], FIRST, true);
         channel_make(h, i, FIRST, &h->channels[i]);
-        assert_true(tb_channel_common(h->channels[i]));
+        assert_true(tb_channel_meets(h->channels[i]));
     }
 }
 

@@ -216,7 +216,7 @@ int tb_comm_combine_or_refuse(struct tb_comm *comm, int error, uint64_t *word)
 int tb_comm_agree(struct tb_comm *comm, uint64_t all)
 {
     int error = tb_channel_agree(comm->channel, all);
-    comm->common = error == TB_OK && tb_channel_common(comm->channel);
+    comm->common = error == TB_OK && tb_channel_meets(comm->channel);
     return error;
 }
 

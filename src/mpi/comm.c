@@ -144,7 +144,7 @@ void tb_comm_enter(struct tb_comm *comm, uint64_t context)
     if (comm->inter)
         tb_channel_screen(comm->local->channel);
     comm->unsettled = comm->spans;
-    comm->common = tb_channel_common(comm->channel);
+    comm->common = tb_channel_meets(comm->channel);
     comm_bond(comm);
     tb_foreign_begin(comm);
 }

@@ -23,4 +23,5 @@ static struct tb_driver_time common_time(const struct tb_driver_item *item)
                                    .memory = memory};
 }
 
-const struct tb_driver_cost tb_driver_costs[TB_DRIVER_COUNT] = {[TB_DRIVER_COMMON] = {common_time}};
+const struct tb_driver_cost tb_driver_costs[TB_DRIVER_COUNT] = {
+    [TB_DRIVER_COMMON] = {.time = common_time}, [TB_DRIVER_MULTICAST] = {.wires = true}};

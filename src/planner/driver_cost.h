@@ -1,6 +1,6 @@
 /* What drivers take for an item of a composite step, by the contract that they have (struct tb_contract). The table has
  * a row for each driver, as that of the engine does, which cannot see it and need not: a driver is known here by its
- * costs alone; that of multicast takes what the wires take (simulator_multicast.c). Pure functions; any thread. */
+ * costs alone. Pure functions; any thread. */
 #ifndef TB_PLANNER_DRIVER_COST_H
 #define TB_PLANNER_DRIVER_COST_H
 
@@ -22,6 +22,8 @@ struct tb_driver_time {
 };
 
 struct tb_driver_cost {
+    bool wires; /* it sends what goes from one member to all others, and takes what the wires between their hosts do
+                   (simulator_multicast.c); `time` is NULL. Others have all members on one host */
     struct tb_driver_time (*time)(const struct tb_driver_item *item);
 };
 extern const struct tb_driver_cost tb_driver_costs[TB_DRIVER_COUNT];

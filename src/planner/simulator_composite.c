@@ -28,7 +28,7 @@ static int composite_join(struct tb_simulator *m, uint32_t step)
     const struct tb_step *t = f->about;
     const struct tb_program *p = m->run->programs[f->rank];
     uint32_t first = first_member(p, t), found = TB_SIMULATOR_NONE;
-    bool cast = t->contract.driver == TB_DRIVER_MULTICAST;
+    bool cast = tb_driver_costs[t->contract.driver].wires;
     int error = cast ? tb_simulator_cast_join(m, step) : TB_OK;
     if (error != TB_OK)
         return error;

@@ -1,4 +1,5 @@
 /* Composite steps by multicast: what they take does not depend on how many hosts there are. */
+#include "planner/driver_cost.h"
 #include "planner/item_bytes.h"
 #include "planner/network_test.h"
 #include "planner/simulator.h"
@@ -200,13 +201,20 @@ static void only_where_it_reaches_all(void **state)
     network_close(&n);
 }
 
+/* Every driver has a row of what it costs. */
+static void every_driver_costs_something(void **state)
+{
+    for (int i = 0; i < TB_DRIVER_COUNT; i++)
+        assert_true(tb_driver_costs[i].wires == (tb_driver_costs[i].time == NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_copy_reaches_all_hosts),          cmocka_unit_test(the_root_of_a_long_one_waits),
         cmocka_unit_test(pieces_go_on_as_they_come),           cmocka_unit_test(hosts_pass_it_on),
         cmocka_unit_test(barriers_and_sums_come_down_at_once), cmocka_unit_test(blocks_go_in_one_message),
-        cmocka_unit_test(only_where_it_reaches_all),
+        cmocka_unit_test(only_where_it_reaches_all),           cmocka_unit_test(every_driver_costs_something),
     };
     return cmocka_run_group_tests(tests, simulator_setup, simulator_teardown);
 }

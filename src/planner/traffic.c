@@ -1,4 +1,5 @@
 #include "planner/traffic.h"
+#include "planner/driver_cost.h"
 #include "planner/item_bytes.h"
 #include "planner/simulator.h"
 
@@ -185,7 +186,7 @@ static void step_note(struct work *w, uint32_t rank, const struct tb_step *s, co
             w->receives[w->receive_count++] = m;
         *first = sends ? *first : sooner(*first, m.time);
     } else if (s->kind == TB_STEP_COMPOSITE) {
-        bool cast = s->contract.driver == TB_DRIVER_MULTICAST;
+        bool cast = tb_driver_costs[s->contract.driver].wires;
         if (s->other.count > 0 || (cast ? s->peer != rank : s->contract.composite == TB_COMPOSITE_BARRIER))
             *first = sooner(*first, times->done);
         if (cast)

@@ -139,7 +139,7 @@ static inline bool tb_composite_reduces(enum tb_composite composite)
 
 /* Who carries a composite step out. What it costs the simulator has in a table (planner/driver_cost.h): all members
  * are done when everyone's bytes, those that it gives or those that it gets, whichever are more, have passed `passes`
- * times since the last one came, and `rounds` latencies later. */
+ * times since the last one came, and `rounds` latencies later; or, where hosts are crossed, what the wires take. */
 enum tb_driver {
     /* Through memory that the members share; elements of reductions up to TB_COMMON_ELEMENT bytes, and as many ranks as
      * TB_COMMON_DEALS where a block is for one rank; there so many elements are TB_COMMON_ROW bytes at most. */
