@@ -349,6 +349,18 @@ def unproven():
             yield "nobody has looked for the optimum"
 
 
+def many_hosts():
+    """From 32,768 hosts on nobody is moved one by one, but messages are still cut into pieces: better than any tree of whole ones."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
+        grid.write("sites:\n" + "".join(f"- {{name: s{s}, uplink: {{bandwidth: 1000, latency: {5 + s}}}, clusters: [" + ", ".join(
+            f"{{name: s{s}c{c}, hosts: 's{s}c{c}n[1-820]', ethernet: {{bandwidth: 1000, latency: 0.05}}}}" for c in range(4)) + "]}\n" for s in range(10)))
+        grid.flush()
+        words = (grid.name, "--bytes", "1m", "--planner", "lpbf,own:5trees")
+        whole, cut = (rows_of(told(*words, *more)) for more in (("--whole",), ()))
+    if cut["own"]["seconds"] > 0.9 * whole["own"]["seconds"] or whole["own"]["seconds"] > whole["lpbf"]["seconds"] or cut["own"]["evaluations"] > 6:
+        yield f"{whole['own']}, {cut['own']}"
+
+
 def wrong_files():
     """Each is told by its file and line, or by what is wrong with it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -410,6 +422,6 @@ def wrong_words():
 if __name__ == "__main__":
     sys.exit(cases.tell_problems({"table": table, "json": for_programs, "rated-again": rated_again, "operations": operations, "odd-sizes": odd_sizes, "models": models,
                                   "by-hand": by_hand, "seeds": seeds, "to-the-optimum": to_the_optimum, "pictures": pictures, "plots": plots, "odd-names": odd_names,
-                                  "read-once": read_once, "wishes": wishes, "slow-links": slow_links, "unfit": unfit, "limits": limits, "unproven": unproven,
+                                  "read-once": read_once, "wishes": wishes, "slow-links": slow_links, "unfit": unfit, "limits": limits, "unproven": unproven, "many-hosts": many_hosts,
                                   "wrong-files": wrong_files, "wrong-words": wrong_words},
                                  (OSError, ValueError, KeyError, subprocess.SubprocessError)))

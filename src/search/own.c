@@ -10,7 +10,7 @@
 #define MOST_UNKNOWN 4000u      /* the same where rating takes long */
 #define ECEF_AT_MOST 1024u      /* nodes */
 #define MANY         64u        /* from so many nodes on, clusters are planned as wholes first, */
-#define LARGE        (1u << 15) /* and from so many on they are all that is planned */
+#define LARGE        (1u << 15) /* and from so many on they are all that is planned, and pieces of the best tree */
 #define TREES        8u         /* that are searched for at once, at most, */
 #define TREES_MANY   2u         /* of more nodes than can be packed */
 
@@ -66,14 +66,16 @@ static int parts_run(struct tb_own_walk *walk)
 {
     const struct tb_problem *problem = walk->run->problem;
     const bool cut = !problem->whole && problem->bytes > 2 * TB_OWN_PIECE && problem->nodes > 2;
-    tb_own_walk_part(walk, cut ? 8 : 1);
+    tb_own_walk_part(walk, cut && problem->nodes < LARGE ? 8 : 1);
     int error = starts_rate(walk);
     if (error == TB_OK && problem->nodes >= MANY && !tb_own_walk_over(walk))
         error = large_take(walk);
     if (error == TB_OK && problem->nodes < LARGE)
         error = tb_own_walk_rounds(walk);
-    if (error != TB_OK || !cut || problem->nodes >= LARGE)
+    if (error != TB_OK || !cut)
         return error;
+    if (problem->nodes >= LARGE)
+        return tb_own_cut_large(walk);
     tb_own_walk_part(walk, 2);
     error = tb_own_cut(walk);
     tb_own_walk_part(walk, 1);

@@ -8,10 +8,12 @@
 #define PACKINGS      10u  /* that are rated: those that should take least, */
 #define PACKINGS_LIKE 2u   /* at most so many for the same pieces */
 #define HOPELESS      8u /* longer pieces are not tried from where trees take one part in so many more than the best */
-#define TREE_COSTS    1000u /* one part of the time for each tree, so that of alike ones the fewest are taken */
+#define LARGE_PIECES  (1u << 22) /* of all nodes together: simulations of large grids take longer with each */
+#define TREE_COSTS    1000u      /* one part of the time for each tree, so that of alike ones the fewest are taken */
 
 struct cutting {
     struct tb_own_walk *walk;
+    uint64_t most;  /* pieces */
     uint64_t piece; /* the best so far */
     uint64_t time;  /* of the best with pieces */
 };
@@ -23,9 +25,10 @@ struct packings {
     struct tb_search_forest forests[PACKINGS];
 };
 
-static bool piece_possible(const struct tb_problem *problem, uint64_t piece)
+static bool piece_possible(const struct cutting *c, uint64_t piece)
 {
-    return piece >= TB_OWN_PIECE && piece < problem->bytes && problem->bytes / piece <= TB_OWN_PIECES;
+    const struct tb_problem *problem = c->walk->run->problem;
+    return piece >= TB_OWN_PIECE && piece < problem->bytes && problem->bytes / piece <= c->most;
 }
 
 /* Rates walk->next with pieces of this length. */
@@ -43,9 +46,8 @@ static int piece_rate(struct cutting *c, uint64_t piece, uint64_t *time)
 /* The same with longer and longer pieces, or shorter and shorter ones, as long as that helps. *helped: it did. */
 static int piece_climb(struct cutting *c, uint64_t first, uint64_t best, bool longer, bool *helped)
 {
-    const struct tb_problem *problem = c->walk->run->problem;
     *helped = false;
-    for (uint64_t piece = longer ? 2 * first : first / 2; piece_possible(problem, piece);
+    for (uint64_t piece = longer ? 2 * first : first / 2; piece_possible(c, piece);
          piece = longer ? 2 * piece : piece / 2) {
         uint64_t time;
         if (tb_own_walk_over(c->walk))
@@ -234,12 +236,26 @@ static int mirrored_try(struct cutting *c, const struct tb_search_tree *tree)
     return pieces_try(c, c->piece);
 }
 
+/* Pieces that are tried first; no more than `most` of them. */
+static struct cutting cutting_begin(struct tb_own_walk *walk, uint64_t most)
+{
+    struct cutting c = {.walk = walk, .most = most, .piece = TB_OWN_PIECE, .time = UINT64_MAX};
+    while (c.piece < walk->run->problem->bytes / (most < USUAL_PIECES ? most : USUAL_PIECES))
+        c.piece *= 2;
+    return c;
+}
+
+int tb_own_cut_large(struct tb_own_walk *walk)
+{
+    const uint64_t most = LARGE_PIECES / walk->run->problem->nodes;
+    struct cutting c = cutting_begin(walk, most > 1 ? most : 1);
+    return piece_possible(&c, c.piece) ? tree_try(&c, &walk->run->best) : TB_OK;
+}
+
 int tb_own_cut(struct tb_own_walk *walk)
 {
     const struct tb_problem *problem = walk->run->problem;
-    struct cutting c = {.walk = walk, .piece = TB_OWN_PIECE, .time = UINT64_MAX};
-    while (c.piece < problem->bytes / USUAL_PIECES)
-        c.piece *= 2;
+    struct cutting c = cutting_begin(walk, TB_OWN_PIECES);
     int error = TB_OK;
     if (problem->wires != NULL && problem->nodes <= TB_PACKING_NODES)
         error = packings_try(&c);
