@@ -26,6 +26,16 @@ static const struct tb_param_row own_rows[] = {
 #include "base/param_table.h"
 };
 
+/* None of them without a word about what it is about. */
+#define SUBJECT(name, flags)                                                                                           \
+    _Static_assert(((flags)&TB_PARAM_SUBJECTS) != 0 && ((flags)&TB_PARAM_SUBJECTS) != TB_PARAM_SUBJECTS, #name);
+#define TB_PARAM_BOOL_ROW(name, value, flags, help)            SUBJECT(name, flags)
+#define TB_PARAM_INT_ROW(name, value, low, high, flags, help)  SUBJECT(name, flags)
+#define TB_PARAM_SIZE_ROW(name, value, low, high, flags, help) SUBJECT(name, flags)
+#define TB_PARAM_TIME_ROW(name, value, low, high, flags, help) SUBJECT(name, flags)
+#define TB_PARAM_TEXT_ROW(name, value, flags, help)            SUBJECT(name, flags)
+#include "base/param_table.h"
+
 enum { OWN_ROWS = sizeof own_rows / sizeof own_rows[0], ROWS_LIMIT = OWN_ROWS + TB_PARAM_JOINED_LIMIT };
 
 static const struct tb_param_row *joined[TB_PARAM_JOINED_LIMIT];

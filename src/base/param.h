@@ -26,6 +26,17 @@ enum tb_param_flags {
     TB_PARAM_OR_ZERO = 2 /* may be 0, too, although its range begins later */
 };
 
+/* What a parameter is about, among the flags of its row; one of them. A row that was joined is about a transport. */
+enum tb_param_subject {
+    TB_PARAM_BASE = 1 << 8,
+    TB_PARAM_JOB = 2 << 8,
+    TB_PARAM_TRANSPORT = 3 << 8,
+    TB_PARAM_ENGINE = 4 << 8,
+    TB_PARAM_PLANNER = 5 << 8,
+    TB_PARAM_COLLECTIVES = 6 << 8,
+    TB_PARAM_SUBJECTS = 7 << 8 /* the bits of it */
+};
+
 #define TB_PARAM_ALL "all" /* of lists of names: every one that there is */
 
 /* Of times, in ns: */
@@ -96,6 +107,11 @@ struct tb_param_row {
 int tb_param_join(const struct tb_param_row *rows);
 
 enum tb_param_origin { TB_PARAM_DEFAULT, TB_PARAM_ENVIRONMENT, TB_PARAM_LAUNCHER };
+
+static inline enum tb_param_subject tb_param_subject(const struct tb_param_row *row)
+{
+    return row->at != NULL ? TB_PARAM_TRANSPORT : (enum tb_param_subject)(row->flags & TB_PARAM_SUBJECTS);
+}
 
 size_t tb_param_count(void);
 const struct tb_param_row *tb_param_row(size_t index);

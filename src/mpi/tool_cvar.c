@@ -14,65 +14,28 @@ struct cvar {
     const struct tb_param_row *row;
 };
 
-/* Where parameters belong that are not the preferred algorithm of an operation; all others belong to the base. */
-static const struct {
-    const char *name;
-    enum tb_mpit_category category;
-} places[] = {
-    {"start_timeout", TB_MPIT_JOB},
-    {"heartbeat", TB_MPIT_JOB},
-    {"kill_grace", TB_MPIT_JOB},
-    {"bind_report", TB_MPIT_JOB},
-    {"transports", TB_MPIT_TRANSPORT},
-    {"interfaces", TB_MPIT_TRANSPORT},
-    {"ports", TB_MPIT_TRANSPORT},
-    {"shm_ring", TB_MPIT_TRANSPORT},
-    {"shm_single_copy", TB_MPIT_TRANSPORT},
-    {"cross_memory", TB_MPIT_TRANSPORT},
-    {"tcp_buffer", TB_MPIT_TRANSPORT},
-    {"connect_timeout", TB_MPIT_TRANSPORT},
-    {"link_timeout", TB_MPIT_TRANSPORT},
-    {"fault", TB_MPIT_TRANSPORT},
-    {"eager_shm", TB_MPIT_ENGINE},
-    {"eager_tcp", TB_MPIT_ENGINE},
-    {"eager_memory", TB_MPIT_ENGINE},
-    {"ahead_memory", TB_MPIT_ENGINE},
-    {"spin", TB_MPIT_ENGINE},
-    {"progress_thread", TB_MPIT_ENGINE},
-    {"cores", TB_MPIT_PLANNER},
-    {"shm_overhead", TB_MPIT_PLANNER},
-    {"shm_latency", TB_MPIT_PLANNER},
-    {"shm_bandwidth", TB_MPIT_PLANNER},
-    {"shm_table", TB_MPIT_PLANNER},
-    {"memory_bandwidth", TB_MPIT_PLANNER},
-    {"reduce_bandwidth", TB_MPIT_PLANNER},
-    {"change_time", TB_MPIT_PLANNER},
-    {"ethernet_overhead", TB_MPIT_PLANNER},
-    {"ethernet_latency", TB_MPIT_PLANNER},
-    {"ethernet_bandwidth", TB_MPIT_PLANNER},
-    {"ethernet_table", TB_MPIT_PLANNER},
-    {"wide_latency", TB_MPIT_PLANNER},
-    {"wide_bandwidth", TB_MPIT_PLANNER},
-    {"links", TB_MPIT_PLANNER},
-    {"assumed_block", TB_MPIT_PLANNER},
-    {"rules", TB_MPIT_PLANNER},
-    {"explain", TB_MPIT_PLANNER},
-    {"feedback", TB_MPIT_PLANNER},
-    {"reproducible", TB_MPIT_PLANNER},
-};
-
 uint32_t tb_mpit_cvar_count(void)
 {
     return (uint32_t)tb_param_count();
 }
 
+/* As its row says. */
 enum tb_mpit_category tb_mpit_cvar_category(uint32_t index)
 {
-    const char *name = tb_param_row(index)->name;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if (strcmp(places[i].name, name) == 0)
-            return places[i].category;
-    return tb_operation_read(name, strlen(name)) != TB_OPERATION_COUNT ? TB_MPIT_COLLECTIVES : TB_MPIT_BASE;
+    switch (tb_param_subject(tb_param_row(index))) {
+    case TB_PARAM_JOB:
+        return TB_MPIT_JOB;
+    case TB_PARAM_TRANSPORT:
+        return TB_MPIT_TRANSPORT;
+    case TB_PARAM_ENGINE:
+        return TB_MPIT_ENGINE;
+    case TB_PARAM_PLANNER:
+        return TB_MPIT_PLANNER;
+    case TB_PARAM_COLLECTIVES:
+        return TB_MPIT_COLLECTIVES;
+    default:
+        return TB_MPIT_BASE;
+    }
 }
 
 static MPI_Datatype datatype_of(enum tb_param_type type)

@@ -129,6 +129,29 @@ static void check_enums(void)
 
 /* ---- categories and events --------------------------------------------------------------------------------------- */
 
+/* Where parameters are, which their rows say. */
+static void check_places(void)
+{
+    static const char *const places[][2] = {
+        {"tombolo_pair_ring", "tombolo_transport"},   {"tombolo_shm_ring", "tombolo_transport"},
+        {"tombolo_fault", "tombolo_transport"},       {"tombolo_switch_queue", "tombolo_planner"},
+        {"tombolo_ack_share", "tombolo_planner"},     {"tombolo_levels", "tombolo_planner"},
+        {"tombolo_wire_work", "tombolo_planner"},     {"tombolo_lanes", "tombolo_engine"},
+        {"tombolo_try_timeout", "tombolo_job"},       {"tombolo_log", "tombolo_base"},
+        {"tombolo_allgatherv", "tombolo_collectives"}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        int variable = -1, category = -1, count = 0, members[NAMES];
+        bool found = false;
+        OK(MPI_T_cvar_get_index(places[i][0], &variable));
+        OK(MPI_T_category_get_index(places[i][1], &category));
+        OK(MPI_T_category_get_info(category, NULL, NULL, NULL, NULL, &count, NULL, NULL));
+        OK(MPI_T_category_get_cvars(category, NAMES, members));
+        for (int k = 0; k < count && k < NAMES; k++)
+            found = found || members[k] == variable;
+        CHECK(found, "%s should be in %s", places[i][0], places[i][1]);
+    }
+}
+
 /* Every variable is in one category; every category but the first is in the first. */
 static void check_categories(void)
 {
@@ -243,6 +266,7 @@ int main(int argc, char **argv)
     check_names();
     check_enums();
     check_categories();
+    check_places();
     check_events();
     MPI_Finalize();
     check_names();
