@@ -14,9 +14,12 @@
 #define NEAR_MOST  4u     /* and where it is not */
 #define ROUNDS     32u
 
+#define ROOMS_FREE 8u /* prefixes of other parts for which there is always room */
+
 /* Pieces of WORK: this rank's part up to itself, of exscan; of rounds, the last parts, those before, and what comes;
- * rooms for prefixes that come. */
-enum { WORK_UPTO, WORK_LAST, WORK_BEFORE, WORK_COME, WORK_ROOMS = WORK_COME + 2, ROOMS = 8 };
+ * rooms for prefixes that come, one for each in a stage: who waits for a room to be free again may have a sender wait
+ * that others must hear of first. */
+enum { WORK_UPTO, WORK_LAST, WORK_BEFORE, WORK_COME, WORK_ROOMS = WORK_COME + 2 };
 
 struct prefix {
     struct tb_builder *b;
@@ -26,7 +29,7 @@ struct prefix {
     bool widest;
     bool exclusive, begun; /* OUT is without this rank, and there is something in it */
     struct tb_slice upto;  /* the ranks of this part up to this one */
-    uint32_t turn;
+    uint32_t turn;         /* rooms of this stage that are taken */
     uint16_t edge;
 };
 
@@ -105,7 +108,7 @@ static int prefix_receive(struct prefix *p, uint32_t other)
 {
     const struct tb_stage_ranks *r = &p->r;
     const uint32_t *here = tb_stage_part(r, r->mine);
-    const struct tb_slice theirs = work(WORK_ROOMS + p->turn % ROOMS);
+    const struct tb_slice theirs = work(WORK_ROOMS + p->turn);
     uint32_t before = tb_stage_before(r, other, p->c->rank), first = r->position, end = r->position + 1;
     uint16_t edge = (uint16_t)(p->edge + 1 + other);
     int error = TB_OK;
@@ -200,6 +203,7 @@ static int stage_make(struct prefix *p, const struct tb_levels *l, uint32_t stag
     int error = tb_stage_ranks_open(&p->r, p->c, s);
     p->stage = s;
     p->widest = stage == 0;
+    p->turn = 0;
     p->edge = stage_edge(l, stage);
     if (error == TB_OK) {
         bool few = s->count <= (s->wide ? WIDE_MOST : NEAR_MOST);
@@ -231,11 +235,37 @@ static int levels_make(const struct tb_collective *c, bool exclusive, struct tb_
     return error;
 }
 
+/* The most parts of a place that tell each other directly; where ranks are in order only few ever do. */
+static uint32_t direct_most(const struct tb_collective *c, bool in_order)
+{
+    const struct tb_group_shape *s = c->shape;
+    uint32_t most = in_order ? 0 : s->most;
+    if (c->skip != 0)
+        return in_order ? WIDE_MOST : c->size;
+    for (uint32_t p = 0; p < s->place_count; p++) {
+        uint32_t parts = s->places[p].hosts;
+        for (uint32_t q = p + 1; q < s->places[p].end; q = s->places[q].end)
+            parts -= s->places[q].hosts - 1;
+        if ((!in_order || parts <= WIDE_MOST) && parts > most)
+            most = parts;
+    }
+    return most;
+}
+
+/* Whether a rank can keep what comes from all of them. */
+static bool rooms_fit(const struct tb_collective *c, bool in_order)
+{
+    uint64_t most = direct_most(c, in_order);
+    return most <= ROOMS_FREE + 1 || c->elements * c->element_bytes <= TB_BUNDLE_LIMIT / most;
+}
+
 static bool fits(const struct tb_collective *c)
 {
     if (!tb_fits_levels(c))
         return false;
-    return (c->commutative && c->size <= DEALT_MOST) || (c->size <= RANKS_MOST && tb_levels_in_order(c));
+    if (c->commutative && c->size <= DEALT_MOST && rooms_fit(c, false))
+        return true;
+    return c->size <= RANKS_MOST && rooms_fit(c, true) && tb_levels_in_order(c);
 }
 
 static int make_scan(const struct tb_collective *c, struct tb_program **program)
