@@ -440,7 +440,7 @@ static void random_trees_of_places(void **state)
 {
     static const uint8_t skips[] = {0, 1u << TB_LEVEL_HOST, 0, 1u << TB_LEVEL_SITE, 1u << TB_LEVEL_CLUSTER};
     static struct random_group g;
-    uint32_t in_order = 0, trees = 8 * trees_count(); /* thousands, in all tests */
+    uint32_t in_order = 0, trees = 4 * trees_count(); /* thousands, in all tests */
     for (uint32_t seed = 0; seed < trees; seed++) {
         uint32_t size = 2 + seed * 7 % 37;
         assert_true(random_group_open(&g, seed, size));
@@ -457,6 +457,23 @@ static void random_trees_of_places(void **state)
         random_group_close(&g);
     }
     assert_in_range(in_order, trees / 8, trees); /* or nothing was shown */
+}
+
+/* A tree in which prefixes of more parts come than there once was room for, so that ranks waited for each other. */
+static void prefixes_of_many_parts_have_room(void **state)
+{
+    static struct random_group g;
+    assert_true(random_group_open(&g, 523, 37));
+    places_given = g.shape;
+    places_skip = 1u << TB_LEVEL_SITE;
+    shapes_seen = 0;
+    for (uint32_t number = 0; number < 10; number++) {
+        shape_validate_some(&tb_scan_levels, 37, number);
+        shape_validate_some(&tb_exscan_levels, 37, number);
+    }
+    assert_int_equal(shapes_seen, 20);
+    places_given = NULL;
+    random_group_close(&g);
 }
 
 /* The same of two groups, which have hosts and places in common or not, as it comes. */
@@ -554,10 +571,14 @@ static void random_forests(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_is_valid),   cmocka_unit_test(larger_communicators),
-        cmocka_unit_test(every_argument_is_valid),    cmocka_unit_test(pipelines_of_any_length),
-        cmocka_unit_test(random_trees_of_places),     cmocka_unit_test(odd_clusters_of_which_one_is_absent),
-        cmocka_unit_test(random_trees_of_two_groups), cmocka_unit_test(random_forests)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_algorithm_is_valid),
+                                       cmocka_unit_test(larger_communicators),
+                                       cmocka_unit_test(every_argument_is_valid),
+                                       cmocka_unit_test(pipelines_of_any_length),
+                                       cmocka_unit_test(random_trees_of_places),
+                                       cmocka_unit_test(prefixes_of_many_parts_have_room),
+                                       cmocka_unit_test(odd_clusters_of_which_one_is_absent),
+                                       cmocka_unit_test(random_trees_of_two_groups),
+                                       cmocka_unit_test(random_forests)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
