@@ -214,7 +214,7 @@ def chosen_levels():
                  "".join(f"- {{from: {a}, to: {b}, latency: {1 if a + b in ('ab', 'cd') else 10}, bandwidth: 20}}\n" for a, b in ("ab", "cd", "ac", "ad", "bc", "bd")))
     # Messages between sites, clusters of one, hosts of one, and within hosts. 32 ranks on 16 hosts in 4 clusters at 2 sites.
     wanted = {"all": (1, 2, 12, 0), "site,cluster,host": (1, 2, 12, 0), "host,site,cluster": (1, 2, 12, 0), "site,host": (1, 8, 6, 0),
-              "site": (1, 16, 12, 2), "host": (8, 4, 3, 0)}
+              "site": (1, 16, 6, 8), "host": (4, 8, 3, 0)}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as grid:
         grid.write(grid_text)
         grid.flush()
@@ -228,7 +228,7 @@ def chosen_levels():
         if run(None).stdout != run("all").stdout:
             yield "all levels should be the default"
         for levels, crossing in wanted.items():
-            found = counts(json.loads(run(levels, "--set", "bcast=levels-flat-flat").stdout))
+            found = counts(json.loads(run(levels, "--set", "bcast=levels-flat-binomial").stdout))
             if tuple(found.get(name, 0) for name in ("between sites", "between clusters of one site", "between hosts of one cluster", "within hosts")) != crossing:
                 yield f"{levels}: {found}, not {crossing}"
         flat = json.loads(run("none").stdout)

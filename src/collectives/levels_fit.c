@@ -178,7 +178,7 @@ uint32_t tb_candidates_fitted(const struct tb_collective *c, uint64_t *values, u
     uint64_t least = count > 0 ? all[count - 1] : 0;
     for (uint32_t i = 0; i < sizeof counts / sizeof counts[0] && made < room; i++) {
         uint64_t piece = (bytes + counts[i] - 1) / counts[i];
-        if (i == 0 || (piece >= least && !(large && i % 2 == 0)))
+        if (i == 0 || (piece >= least && bytes >= counts[i] && !(large && i % 2 == 0)))
             values[made++] = tb_argument_counted(piece, counts[i]);
     }
     return made;
@@ -302,7 +302,8 @@ uint64_t tb_place_time(const struct tb_collective *c, uint32_t place, const stru
     struct tb_stage_cost cost = {.parts = place_parts(s, place, two)};
     uint64_t longest = 0;
     for (uint32_t q = place + 1; q < s->places[place].end; q = s->places[q].end)
-        longest = later(longest, tb_place_time(c, q, pieces, looks));
+        if (s->places[q].alike == q)
+            longest = later(longest, tb_place_time(c, q, pieces, looks));
     if (cost.parts < 2)
         return longest;
     const struct tb_spot from = tb_group_shape_spot(s, two[0]), to = tb_group_shape_spot(s, two[1]);

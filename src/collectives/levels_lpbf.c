@@ -39,9 +39,12 @@ static bool ways_differ(const struct tb_collective *c)
     return table != NULL && (table->head->link_count > 0 || table->head->detour_count > 0);
 }
 
+/* Each two parts are looked at where ways differ, as behind gateways. */
 uint32_t tb_lpbf_most(const struct tb_collective *c)
 {
-    return ways_differ(c) ? LINKED_MOST : TB_LPBF_PARTS;
+    const struct tb_cost_table *table = c->shape->table;
+    bool relayed = table != NULL && table->head->relay_count > 0;
+    return ways_differ(c) || relayed ? LINKED_MOST : TB_LPBF_PARTS;
 }
 
 /* For each part of a stage the first one that it is like, as far as ways to others go. Where there are links or detours

@@ -21,6 +21,8 @@ bool tb_fits_level_tree(const struct tb_collective *c, enum tb_level_tree wide)
         return true;
     if (!tb_fits_levels(c))
         return false;
+    if (wide == TB_LEVEL_FITTED)
+        return true;
     uint32_t parts = tb_levels_widest(c, place_note, &places);
     return places && (wide != TB_LEVEL_PACKED || parts <= TB_LEVEL_SHARES) &&
            (wide != TB_LEVEL_LPBF || parts <= tb_lpbf_most(c));

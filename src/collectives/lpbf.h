@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-#define TB_LPBF_PARTS 64u
+#define TB_LPBF_PARTS 32u
 
 struct tb_lpbf {
     uint32_t count, root;

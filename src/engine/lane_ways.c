@@ -185,7 +185,7 @@ static void *up_place(void *context, struct tb_endpoint *from, const struct tb_m
     uint32_t lane = lane_of(lanes, message);
     struct tb_way_end *end = &way->ends[lane];
     struct tb_engine *e = lanes->lanes[lane].engine;
-    if (!end->known || end->placed != NULL || pthread_mutex_trylock(&e->waiting.lock) != 0)
+    if (e == NULL || !end->known || end->placed != NULL || pthread_mutex_trylock(&e->waiting.lock) != 0)
         return NULL;
     const struct tb_upcalls *up = &e->config.transport.upcalls;
     void *place = up->place(up->context, &end->head, message, length);

@@ -88,9 +88,8 @@ struct tb_lanes_work {
     void (*empty)(struct tb_lanes *lanes);
     void (*close)(struct tb_lanes *lanes);
 
-    bool (*enter)(struct tb_engine *e);           /* if nobody is in it; left by tb_engine_unlock */
-    void (*left)(struct tb_engine *e);            /* its lock was given back */
-    bool (*called)(const struct tb_lanes *lanes); /* something has come for lanes in which nobody waits */
+    bool (*enter)(struct tb_engine *e); /* if nobody is in it; left by tb_engine_unlock */
+    void (*left)(struct tb_engine *e);  /* its lock was given back */
     /* Whatever has come for lanes in which nobody waits; every now and then, as so many rounds count, what else they
      * have to do. `aside`: by the standby. */
     int (*help)(struct tb_engine *e, uint32_t rounds, bool aside);

@@ -70,8 +70,10 @@ static int lanes_fill(struct tb_lanes *lanes)
 static void lanes_empty(struct tb_lanes *lanes)
 {
     for (uint32_t i = 1; i < lanes->count; i++)
-        if (lanes->lanes[i].engine != NULL)
+        if (lanes->lanes[i].engine != NULL) {
             tb_engine_close(lanes->lanes[i].engine);
+            lanes->lanes[i].engine = NULL; /* what still comes for it is nobody's */
+        }
 }
 
 static void lanes_close(struct tb_lanes *lanes)
@@ -89,7 +91,7 @@ static void lanes_close(struct tb_lanes *lanes)
 
 static bool lane_enter(struct tb_engine *e)
 {
-    if (pthread_mutex_trylock(&e->waiting.lock) != 0)
+    if (e == NULL || pthread_mutex_trylock(&e->waiting.lock) != 0)
         return false;
     e->waiting.depth++;
     return true;
@@ -159,15 +161,6 @@ static void lane_left(struct tb_engine *e)
     for (uint32_t i = 0; i < lanes->count; i++)
         if (TB_UNLIKELY(tb_lane_is_filled(&lanes->lanes[i])) && !atomic_load(&lanes->lanes[i].polled))
             lane_visit(&lanes->lanes[i], false);
-}
-
-/* Something is in a tray, and nobody waits there who takes it. */
-static bool lanes_called(const struct tb_lanes *lanes)
-{
-    for (uint32_t i = 0; i < lanes->count; i++)
-        if (tb_lane_is_filled(&lanes->lanes[i]) && !atomic_load(&lanes->lanes[i].polled))
-            return true;
-    return false;
 }
 
 static int lanes_help(struct tb_engine *e, uint32_t rounds, bool aside)
@@ -358,7 +351,7 @@ static bool lane_arm(struct tb_engine *e)
         return false;
     /* What comes in the memory of this host comes without a frame, and rings for whoever sleeps. */
     for (uint32_t i = 0; i < lanes->count && quiet; i++)
-        if (i != e->lane && !atomic_load(&lanes->lanes[i].polled))
+        if (i != e->lane && lanes->lanes[i].engine != NULL && !atomic_load(&lanes->lanes[i].polled))
             quiet = !tb_lane_is_filled(&lanes->lanes[i]) && lane_is_idle(lanes->lanes[i].engine);
     if (!quiet)
         lane_disarm(e);
@@ -398,7 +391,6 @@ const struct tb_lanes_work tb_lanes_work = {
     .close = lanes_close,
     .enter = lane_enter,
     .left = lane_left,
-    .called = lanes_called,
     .help = lanes_help,
     .control = lanes_control,
     .tell = lanes_tell,

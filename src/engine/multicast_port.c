@@ -27,6 +27,16 @@ static bool port_is_mute(const struct tb_multicast_port *port, const struct tb_m
     return port->group == NULL || (out->to == NULL && !port->works);
 }
 
+/* Others have told it: false, it is none to which this group's socket sends. */
+static bool address_use(const struct tb_multicast_port *port, const struct tb_multicast_address *one,
+                        union tb_mcast_address *to)
+{
+    if (!tb_mcast_address_unpack(to, one->bytes, one->length, port->config.interface) ||
+        to->any.sa_family != port->config.group.any.sa_family)
+        return false;
+    return (to->any.sa_family == AF_INET6 ? to->in6.sin6_port : to->in4.sin_port) != 0;
+}
+
 static uint32_t port_send(void *owner, const struct tb_multicast_out *out, uint32_t count)
 {
     struct tb_multicast_port *port = owner;
@@ -43,15 +53,12 @@ static uint32_t port_send(void *owner, const struct tb_multicast_out *out, uint3
         }
         const struct tb_multicast_address *one = out[sent].to;
         union tb_mcast_address to;
-        if (one != NULL && !tb_mcast_address_unpack(&to, one->bytes, one->length, port->config.interface)) {
+        bool usable = one == NULL || address_use(port, one, &to);
+        int taken = usable ? tb_mcast_group_send(port->group, one != NULL ? &to : NULL, row, n) : -1;
+        if (taken < 0) { /* as if they were lost on the way */
             port->unsent += n;
             sent += n;
             continue;
-        }
-        int taken = tb_mcast_group_send(port->group, one != NULL ? &to : NULL, row, n);
-        if (taken < 0) { /* as if they were lost on the way */
-            port->unsent += count - sent;
-            return count;
         }
         sent += (uint32_t)taken;
         if ((uint32_t)taken < n)
@@ -370,14 +377,15 @@ void tb_multicast_port_settle(struct tb_multicast_port *port)
     port->watched = needed ? standby->opened : 0;
 }
 
-static bool group_drowns(struct tb_multicast_port *port)
+static bool group_drowns(struct tb_multicast_port *port, bool waited)
 {
     const struct tb_mcast_counters g = counted_by(port);
     struct tb_multicast_counters c;
     tb_multicast_count(port->protocol, &c);
-    const struct tb_multicast_flow flow = {.right = g.received,
-                                           .strange = g.forged + g.foreign + g.malformed + g.own,
-                                           .repeated = c.repeated + c.late + c.rejected};
+    port->vain += waited ? c.vain - port->vain_seen : 0; /* who waits for nothing has no use for any */
+    port->vain_seen = c.vain;
+    const struct tb_multicast_flow flow = {
+        .right = g.received, .strange = g.forged + g.foreign + g.malformed + g.own, .repeated = port->vain};
     return tb_multicast_health_drowns(&port->health, &flow, tb_clock_now(port->engine->config.transport.clock));
 }
 
@@ -434,8 +442,9 @@ int tb_multicast_port_advance(struct tb_multicast_port *port, bool thorough)
         return 0;
     port->rounds = 0;
     if (port->group != NULL) {
+        bool waited = port->waiting > 0;
         n = tb_mcast_group_poll(port->group);
-        tb_multicast_deafen(port->protocol, !port->works || group_drowns(port));
+        tb_multicast_deafen(port->protocol, !port->works || group_drowns(port, waited));
     }
     look_for_trouble(port);
     tb_multicast_control_writable(port->protocol);

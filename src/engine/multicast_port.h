@@ -36,6 +36,7 @@ struct tb_multicast_port {
     uint64_t unsent;                 /* datagrams that the protocol takes for sent, and nobody has seen */
     struct tb_mcast_counters before; /* of groups that this process was in before: what came, */
     uint64_t overflowed;             /* and what the kernel had no room for */
+    uint64_t vain, vain_seen;        /* datagrams that brought nothing while something was awaited; all */
     struct tb_random random;
     struct tb_list in_active; /* in the engine's list of what the driver has under way, from the beginning to the end */
     struct tb_list ended;     /* drives whose end is to be told */

@@ -109,7 +109,7 @@ static int standby_round(struct tb_engine *e)
 static bool standby_is_called(const struct tb_engine *e)
 {
     __sync_synchronize();
-    return e->lanes != NULL && tb_lanes_work.called(e->lanes);
+    return e->lanes != NULL && tb_lane_is_filled(&e->lanes->lanes[0]);
 }
 
 /* Until there is nothing more, or a thread of the program wants to come in, which then listens when it leaves. */

@@ -444,6 +444,11 @@ void tb_multicast_family_rest(struct tb_multicast *m, struct tb_multicast_operat
         r->next = m->now + ASK_WAIT;
 }
 
+bool tb_multicast_family_is_excused(const struct tb_multicast_operation *o)
+{
+    return o->receive.promised == EXCUSED;
+}
+
 void tb_multicast_family_advance(struct tb_multicast *m, struct tb_multicast_operation *o)
 {
     struct tb_multicast_receive *r = &o->receive;

@@ -23,6 +23,8 @@ void tb_multicast_family_mark(struct tb_multicast *m, struct tb_multicast_operat
 /* A fragment was heard, and perhaps it is a mark. */
 void tb_multicast_family_fragment(struct tb_multicast *m, struct tb_multicast_operation *o, uint32_t fragment,
                                   bool marked);
+/* It was said that datagrams do not help, and everything comes by control messages. */
+bool tb_multicast_family_is_excused(const struct tb_multicast_operation *o);
 /* A fragment that was missing has come. */
 void tb_multicast_family_progress(struct tb_multicast *m, struct tb_multicast_operation *o);
 /* A report of one below. False: it is not. */

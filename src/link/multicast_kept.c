@@ -59,11 +59,17 @@ static void delay(struct tb_multicast *m, struct tb_multicast_kept *k)
     m->delay -= m->delay > 0 ? m->delay / 32 + 1 : 0;
 }
 
+/* Others may wait for it before they let go of what is kept of later ones, as in turns. */
+static bool is_overdue(const struct tb_multicast_operation *o)
+{
+    return o->number < o->in->newest;
+}
+
 /* Makes a copy. False: there is no room, or no memory. */
 static bool copy(struct tb_multicast *m, struct tb_multicast_operation *o)
 {
     uint64_t bytes = bytes_of(o->length, m->config.piece);
-    if (m->counters.kept + bytes > m->limits.keep && m->counters.kept > 0)
+    if (m->counters.kept + bytes > m->limits.keep && m->counters.kept > 0 && !is_overdue(o))
         return false;
     struct tb_multicast_kept *k = malloc(sizeof *k + o->length);
     if (k == NULL)
@@ -217,15 +223,19 @@ static void transmit(struct tb_multicast *m)
 
 void tb_multicast_kept_advance(struct tb_multicast *m)
 {
-    while (!tb_list_empty(&m->wanting)) {
-        struct tb_multicast_operation *o = TB_CONTAINER(m->wanting.next, struct tb_multicast_operation, of);
-        if (!copy(m, o)) {
-            ask_all(m);
-            tb_multicast_schedule(m, m->now + RETRY);
-            break;
+    struct tb_multicast_operation *o;
+    bool full = false;
+    TB_LIST_EACH (o, &m->wanting, struct tb_multicast_operation, of) {
+        if ((full && !is_overdue(o)) || !copy(m, o)) {
+            full = true;
+            continue;
         }
         tb_list_remove(&o->of);
         tb_list_append(&o->in->sends, &o->of);
+    }
+    if (full) {
+        ask_all(m);
+        tb_multicast_schedule(m, m->now + RETRY);
     }
     transmit(m);
     if (tb_list_empty(&m->kept))

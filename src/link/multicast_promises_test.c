@@ -188,6 +188,27 @@ static void a_full_store(void **state)
     end();
 }
 
+/* A root that sends later messages first, which nobody confirms before the one that is missing. */
+static void a_store_full_of_later_ones(void **state)
+{
+    static const uint32_t numbers[] = {0, 2, 3, 1, 4};
+    begin(3, 1);
+    for (uint32_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct play_step *s = step(PLAY_BROADCAST, 0, numbers[i], 60000);
+        s->root = i == 0;
+        s->late = i == 0 ? 1 : UINT32_MAX;
+        s->late_by = WORLD_SECOND;
+    }
+    w.hosts[0].limits.keep = 150000; /* for two of them */
+    start(1);
+    p.depth = 4;
+    for (uint64_t until = w.now + 10 * WORLD_SECOND; p.left > 0 && w.now < until && world_step(&w);)
+        assert_true(count(0).kept <= 200000);
+    assert_int_equal(p.left + p.wrong + p.failed, 0);
+    assert_true(play_finish(&p));
+    end();
+}
+
 /* What is kept is confirmed after a while also if nobody sends any more. */
 static void quiet_stores_empty(void **state)
 {
@@ -538,6 +559,7 @@ int main(void)
         cmocka_unit_test(a_root_that_never_comes_back),
         cmocka_unit_test(a_late_member),
         cmocka_unit_test(a_full_store),
+        cmocka_unit_test(a_store_full_of_later_ones),
         cmocka_unit_test(quiet_stores_empty),
         cmocka_unit_test(contexts_are_forgotten),
         cmocka_unit_test(a_root_is_lost),

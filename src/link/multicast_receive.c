@@ -240,15 +240,10 @@ static void note_late(struct tb_multicast *m, const struct tb_datagram *head)
         root->unheard = 0;
 }
 
-bool tb_multicast_receive_data(struct tb_multicast *m, const struct tb_datagram *head, const void *payload,
-                               size_t length)
+/* Of a message that is not awaited: not yet, or no longer. */
+static bool receive_aside(struct tb_multicast *m, const struct tb_multicast_context *c, const struct tb_datagram *head,
+                          const void *payload, size_t length)
 {
-    struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, head->context);
-    struct tb_multicast_operation *o = c != NULL ? tb_multicast_operation_receive(c, head->number) : NULL;
-    if (c != NULL)
-        note_order(m, c, head);
-    if (o != NULL)
-        return receive_fragment(m, o, head, payload, length);
     if (tb_multicast_operation_is_over(m, c, head->context, head->number)) {
         m->counters.late++;
         note_late(m, head);
@@ -265,6 +260,26 @@ bool tb_multicast_receive_data(struct tb_multicast *m, const struct tb_datagram 
     m->counters.dropped += arrival == TB_MULTICAST_FAR;
     m->counters.foreign += arrival == TB_MULTICAST_FOREIGN;
     return arrival == TB_MULTICAST_NEW;
+}
+
+static uint64_t counted_in_vain(const struct tb_multicast *m)
+{
+    return m->counters.repeated + m->counters.late + m->counters.rejected;
+}
+
+bool tb_multicast_receive_data(struct tb_multicast *m, const struct tb_datagram *head, const void *payload,
+                               size_t length)
+{
+    struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, head->context);
+    struct tb_multicast_operation *o = c != NULL ? tb_multicast_operation_receive(c, head->number) : NULL;
+    bool excused = o != NULL && o->is_long && tb_multicast_family_is_excused(o);
+    uint64_t before = counted_in_vain(m);
+    if (c != NULL)
+        note_order(m, c, head);
+    bool is_new =
+        o != NULL ? receive_fragment(m, o, head, payload, length) : receive_aside(m, c, head, payload, length);
+    m->counters.vain += excused ? 0 : counted_in_vain(m) - before;
+    return is_new;
 }
 
 bool tb_multicast_receive_status(struct tb_multicast *m, const struct tb_datagram *head, const void *payload,

@@ -22,7 +22,7 @@ static void part_count(const struct tb_collective *c, struct tb_bound_part *p, u
 static uint64_t host_cost(const struct tb_bound_state *s)
 {
     const struct tb_cost_constants *c = &s->ways->table->head->constants;
-    return tb_cost_add(c->shm_latency, tb_cost_at(&c->ends[TB_ENDS_SHM].send, 0));
+    return tb_cost_add(c->shm_latency, tb_cost_least(&c->ends[TB_ENDS_SHM].send));
 }
 
 static void bound_raise(struct tb_bound *b, uint64_t time, uint64_t latency, uint32_t host, uint32_t place)

@@ -216,7 +216,7 @@ static void passage_reach(struct tb_bound_state *s, const struct tb_bound_cut *c
                           uint32_t giver, uint32_t taker)
 {
     const struct tb_cost_ends *ends = tb_way_ends(s->ways->table, p->way);
-    uint64_t before = tb_cost_add(p->wire.before, tb_cost_at(&ends->send, 0)), behind = tb_cost_at(&ends->receive, 0);
+    uint64_t before = tb_cost_add(p->wire.before, tb_cost_least(&ends->send)), behind = tb_cost_least(&ends->receive);
     behind = tb_cost_add(behind, p->limited ? p->wire.behind : p->way->latency);
     if (giver != TB_BOUND_NONE)
         before = tb_cost_add(before, reach_far(s, cut, giver, p->from, cut->in));

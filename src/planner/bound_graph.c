@@ -361,7 +361,7 @@ uint64_t tb_bound_graph_spent(const struct tb_cost_table *t)
     uint64_t least = TB_COST_NEVER;
     for (uint32_t i = TB_ENDS_SHM + 1; i < TB_ENDS_COUNT + t->head->ends_count; i++) {
         const struct tb_cost_ends *ends = i < TB_ENDS_COUNT ? &t->head->constants.ends[i] : &t->ends[i - TB_ENDS_COUNT];
-        uint64_t both = tb_cost_add(tb_cost_at(&ends->send, 0), tb_cost_at(&ends->receive, 0));
+        uint64_t both = tb_cost_add(tb_cost_least(&ends->send), tb_cost_least(&ends->receive));
         least = both < least ? both : least;
     }
     return least;

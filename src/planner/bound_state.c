@@ -94,7 +94,7 @@ bool tb_bound_pairs_next(struct tb_bound_state *s, struct tb_bound_pairs *pairs,
 static uint64_t way_cost(const struct tb_bound_state *s, const struct tb_way *way)
 {
     const struct tb_cost_ends *ends = tb_way_ends(s->ways->table, way);
-    return tb_cost_add(way->latency, tb_cost_add(tb_cost_at(&ends->send, 0), tb_cost_at(&ends->receive, 0)));
+    return tb_cost_add(way->latency, tb_cost_add(tb_cost_least(&ends->send), tb_cost_least(&ends->receive)));
 }
 
 static void far_find(struct tb_bound_state *s)

@@ -101,7 +101,7 @@ int tb_preference_read(struct tb_preference *preference, enum tb_operation opera
 void tb_preference_print(const struct tb_preference *preference, char *text, size_t size)
 {
     int length = snprintf(text, size, "%s", preference->name);
-    if (preference->argument == 0 || length + 1 >= (int)size)
+    if (tb_argument_piece(preference->argument) == 0 || length + 1 >= (int)size)
         return;
     text[length] = ':';
     tb_argument_print(preference->argument, true, text + length + 1, size - (size_t)length - 1);

@@ -28,6 +28,14 @@ uint64_t tb_cost_at(const struct tb_cost_curve *curve, uint64_t bytes)
     return saturate(t0 + (unsigned __int128)(t1 - t0) * (bytes - b0) / (b1 - b0));
 }
 
+uint64_t tb_cost_least(const struct tb_cost_curve *curve)
+{
+    uint64_t least = curve->count > 0 ? curve->points[0].time : 0;
+    for (uint32_t i = 1; i < curve->count; i++)
+        least = curve->points[i].time < least ? curve->points[i].time : least;
+    return least;
+}
+
 struct tb_cost_curve tb_cost_line(uint64_t base, uint64_t bandwidth)
 {
     const uint64_t far = 1ull << 30;

@@ -22,6 +22,8 @@ static inline uint64_t tb_cost_add(uint64_t a, uint64_t b)
 }
 
 uint64_t tb_cost_at(const struct tb_cost_curve *curve, uint64_t bytes);
+/* The least that any number of bytes takes: measured curves may fall. */
+uint64_t tb_cost_least(const struct tb_cost_curve *curve);
 /* A straight line: `base` picoseconds and then `bandwidth` bits a second (0: it takes no time). */
 struct tb_cost_curve tb_cost_line(uint64_t base, uint64_t bandwidth);
 /* What was measured, as text: points BYTES:SEND:RECEIVE:GAP with commas between, times in nanoseconds, the first one

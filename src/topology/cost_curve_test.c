@@ -19,6 +19,9 @@ static void curves_are_straight_between_points(void **state)
     c.points[2].time = 50;
     assert_int_equal(tb_cost_at(&c, 150), 80);
     assert_int_equal(tb_cost_at(&c, 5000), 50);
+    assert_int_equal(tb_cost_least(&c), 10);
+    c.points[2].time = 5;
+    assert_int_equal(tb_cost_least(&c), 5);
     c = tb_cost_line(7, 0);
     assert_int_equal(tb_cost_at(&c, 1 << 30), 7);
 }
