@@ -151,9 +151,8 @@ struct tb_stage_fit tb_fit_find(const struct tb_stage_cost *cost, const struct t
 
 /* ---- lengths ----------------------------------------------------------------------------------------------------- */
 
-#define LARGE_RANKS 256u /* of more, each takes so long to rate that fewer are tried */
-#define FIT_JOIN    4u   /* pieces that may go as one message, */
-#define FIT_COUNTED 32u  /* where there are so many */
+#define FIT_JOIN    4u  /* pieces that may go as one message, */
+#define FIT_COUNTED 32u /* where there are so many */
 
 struct tb_fit_pieces tb_fit_pieces(const struct tb_collective *c)
 {
@@ -167,21 +166,6 @@ struct tb_fit_pieces tb_fit_pieces(const struct tb_collective *c)
     p.join = tb_argument_wide(c->argument) > p.join ? tb_argument_wide(c->argument) : p.join;
     p.join = tb_argument_narrow(c->argument) > p.join ? tb_argument_narrow(c->argument) : p.join;
     return p;
-}
-
-uint32_t tb_candidates_fitted(const struct tb_collective *c, uint64_t *values, uint32_t room)
-{
-    static const uint32_t counts[] = {1, 8, 16, 32, 128};
-    bool large = c->size > LARGE_RANKS;
-    uint64_t bytes = c->elements * c->element_bytes, all[16];
-    uint32_t made = 0, count = tb_candidates_piece(c, all, 16);
-    uint64_t least = count > 0 ? all[count - 1] : 0;
-    for (uint32_t i = 0; i < sizeof counts / sizeof counts[0] && made < room; i++) {
-        uint64_t piece = (bytes + counts[i] - 1) / counts[i];
-        if (i == 0 || (piece >= least && bytes >= counts[i] && !(large && i % 2 == 0)))
-            values[made++] = tb_argument_counted(piece, counts[i]);
-    }
-    return made;
 }
 
 /* ---- costs ------------------------------------------------------------------------------------------------------- */

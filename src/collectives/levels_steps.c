@@ -35,19 +35,37 @@ bool tb_fits_level_parts(const struct tb_collective *c, uint32_t most)
 }
 
 #define LARGE_RANKS 256u /* of more, each takes so long to rate that fewer are tried */
+#define COUNTS_MOST 8u
 
-uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room)
+/* Into how many pieces a message may be cut, at most `room` of them; and how long these are. */
+static uint32_t piece_counts(const struct tb_collective *c, uint32_t *counts, uint64_t *pieces, uint32_t room)
 {
-    static const uint32_t counts[] = {1, 8, 16, 32, 128};
+    static const uint32_t tried[] = {1, 8, 16, 32, 128};
     bool large = c->size > LARGE_RANKS;
     uint64_t bytes = c->elements * c->element_bytes, all[16];
     uint32_t made = 0, count = tb_candidates_piece(c, all, 16);
     uint64_t least = count > 0 ? all[count - 1] : 0;
-    for (uint32_t i = 0; i < sizeof counts / sizeof counts[0] && made < room; i++) {
-        uint64_t piece = (bytes + counts[i] - 1) / counts[i];
-        if (i == 0 || (piece >= least && !(large && i % 2 == 0)))
-            values[made++] = piece;
+    for (uint32_t i = 0; i < sizeof tried / sizeof tried[0] && made < room; i++) {
+        uint64_t piece = (bytes + tried[i] - 1) / tried[i];
+        if (i > 0 && (piece < least || bytes < tried[i] || (large && i % 2 == 0)))
+            continue;
+        counts[made] = tried[i];
+        pieces[made++] = piece;
     }
+    return made;
+}
+
+uint32_t tb_candidates_levels(const struct tb_collective *c, uint64_t *values, uint32_t room)
+{
+    uint32_t counts[COUNTS_MOST];
+    return piece_counts(c, counts, values, room < COUNTS_MOST ? room : COUNTS_MOST);
+}
+
+uint32_t tb_candidates_fitted(const struct tb_collective *c, uint64_t *values, uint32_t room)
+{
+    uint32_t counts[COUNTS_MOST], made = piece_counts(c, counts, values, room < COUNTS_MOST ? room : COUNTS_MOST);
+    for (uint32_t i = 0; i < made; i++)
+        values[i] = tb_argument_counted(values[i], counts[i]);
     return made;
 }
 

@@ -137,7 +137,7 @@ struct tb_multicast_counters {
     uint64_t foreign;  /* of messages that are for others, as far as that shows */
     uint64_t repeated; /* of fragments that were here */
     uint64_t rejected; /* of other roots, lengths or forms than they should be, or too old to count */
-    uint64_t vain;     /* of fragments, the last four of these but foreign ones, unless control messages bring it all */
+    uint64_t vain;     /* late, repeated or rejected ones of a message that control messages do not bring as a whole */
     uint64_t messages; /* that were received here, to their end */
     /* Repairs that were sent, and those that were used. */
     uint64_t repaired_all, repaired_one; /* datagrams to all, to one */

@@ -29,7 +29,7 @@ enum tb_bound_reach tb_bound_reach_of(enum tb_operation operation)
     }
 }
 
-/* Into it. */
+/* What comes into it. */
 static uint64_t part_in(const struct tb_collective *c, uint64_t bytes, const struct tb_bound_part *p,
                         struct tb_bound_load *load)
 {
@@ -71,51 +71,20 @@ static uint64_t part_in(const struct tb_collective *c, uint64_t bytes, const str
     }
 }
 
-/* And out of it. */
-static uint64_t part_out(const struct tb_collective *c, uint64_t bytes, const struct tb_bound_part *p,
-                         struct tb_bound_load *load)
-{
-    uint64_t others = c->size - p->ranks;
-    switch (c->operation) {
-    case TB_OPERATION_BCAST:
-        load->outside_all = true;
-        return p->root ? bytes : 0;
-    case TB_OPERATION_REDUCE:
-        load->inside_all = true;
-        return p->root ? 0 : bytes;
-    case TB_OPERATION_ALLREDUCE:
-        load->inside_all = load->outside_all = true;
-        return bytes;
-    case TB_OPERATION_SCAN:
-    case TB_OPERATION_EXSCAN:
-        return tb_bound_times(bytes, p->leaves);
-    case TB_OPERATION_SCATTER:
-    case TB_OPERATION_SCATTERV:
-        return p->root ? tb_bound_times(bytes, others) : 0;
-    case TB_OPERATION_GATHER:
-    case TB_OPERATION_GATHERV:
-        return p->root ? 0 : tb_bound_times(bytes, p->ranks);
-    case TB_OPERATION_ALLGATHER:
-    case TB_OPERATION_ALLGATHERV:
-        load->outside_all = true;
-        return tb_bound_times(bytes, p->ranks);
-    case TB_OPERATION_ALLTOALL:
-    case TB_OPERATION_ALLTOALLV:
-    case TB_OPERATION_ALLTOALLW:
-        return tb_bound_times(bytes, p->ranks * others);
-    case TB_OPERATION_REDUCE_SCATTER:
-    case TB_OPERATION_REDUCE_SCATTER_BLOCK:
-        load->inside_all = true;
-        return tb_bound_times(bytes, others);
-    default:
-        return 0;
-    }
-}
-
 struct tb_bound_load tb_bound_part_load(const struct tb_collective *c, uint64_t bytes, const struct tb_bound_part *p,
                                         bool in)
 {
     struct tb_bound_load load = {.bytes = 0};
-    load.bytes = in ? part_in(c, bytes, p, &load) : part_out(c, bytes, p, &load);
+    if (in) {
+        load.bytes = part_in(c, bytes, p, &load);
+        return load;
+    }
+    /* What leaves it comes into the rest. */
+    const struct tb_bound_part rest = {
+        .ranks = c->size - p->ranks, .root = !p->root, .enters = p->leaves, .leaves = p->enters};
+    load.bytes = part_in(c, bytes, &rest, &load);
+    bool inside_all = load.outside_all;
+    load.outside_all = load.inside_all;
+    load.inside_all = inside_all;
     return load;
 }
