@@ -8,14 +8,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Unless it was told. */
+static void lab_assume(const char *name, uint32_t bytes)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%u", bytes);
+    if (tb_param_origin(tb_param_find(name)) == TB_PARAM_DEFAULT)
+        (void)tb_param_set(name, text, TB_PARAM_LAUNCHER);
+}
+
 void tb_command_assume(bool lab)
 {
     cpu_set_t cores;
     char text[16];
     lab = lab || getenv(TB_LAB_VARIABLE) != NULL;
-    if (lab && tb_param_origin(tb_param_find("switch_queue")) == TB_PARAM_DEFAULT) {
-        snprintf(text, sizeof text, "%u", TB_LAB_PORT_QUEUE);
-        (void)tb_param_set("switch_queue", text, TB_PARAM_LAUNCHER);
+    if (lab) {
+        lab_assume("switch_queue", TB_LAB_PORT_QUEUE);
+        lab_assume("port_burst", TB_LAB_PORT_BURST);
     }
     if (sched_getaffinity(0, sizeof cores, &cores) != 0)
         return;

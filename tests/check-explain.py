@@ -116,7 +116,8 @@ def seconds(words, name):
 
 
 def in_a_lab():
-    """Hosts wait for cores there, and more messages fit in front of a port than is assumed elsewhere."""
+    """Hosts wait for cores there, more messages fit in front of a port than is assumed elsewhere, and short ones pass it
+    at once."""
     words = ("allgather", "--bytes", "1k", "--ranks", "64", "--hosts", "64")
     alone, lab = seconds(words, "ring"), seconds((*words, "--set", "shared_cores=2"), "ring")
     if lab < 2 * alone:
@@ -125,6 +126,10 @@ def in_a_lab():
     elsewhere, lab, told = (seconds((*words, *more), "linear") for more in ((), ("--lab",), ("--lab", "--set", "switch_queue=64k")))
     if not lab < 0.1 < min(elsewhere, told):
         yield f"15 messages should fit a port's queue in a lab, unless it is told otherwise: {elsewhere}, {lab}, {told}"
+    words = ("bcast", "--bytes", "1k", "--grid", os.path.join(ROOT, "examples", "grids", "cluster8.yaml"))
+    elsewhere, lab, told = (seconds((*words, *more), "binomial") for more in ((), ("--lab",), ("--lab", "--set", "port_burst=0")))
+    if not lab < 0.6 * elsewhere or told < elsewhere:
+        yield f"a short message should take no time on a port of a lab, unless it is told otherwise: {elsewhere}, {lab}, {told}"
 
 
 def apart():

@@ -15,6 +15,7 @@
 #define TB_LAB_VARIABLE     "TOMBOLO_LAB" /* names the lab in which a process runs */
 #define TB_LAB_CONSOLE      "console"     /* the machine from which commands are run */
 #define TB_LAB_PORT_QUEUE   262144u       /* bytes before a host's port in its switch, where the grid says nothing */
+#define TB_LAB_PORT_BURST   2048u         /* bytes that pass a port at once after it has rested, or more */
 #define TB_LAB_NOTE_BYTES   512
 #define TB_LAB_ANSWER_BYTES 131072 /* a report of the emulator, with longer names */
 

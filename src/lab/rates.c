@@ -2,12 +2,13 @@
  * bytes beyond header and payload, 84 at least). It holds one frame, and so much more as passes while a timer of the
  * kernel is late; with exactly one frame every late timer is lost time (measured: 95 % of the rate at 100 Mbit/s, and
  * all of it with 2 KiB). */
+#include "lab/lab.h"
 #include "lab/network.h"
+#include "topology/cost_table.h"
 
 #include <inttypes.h>
 
-#define BUCKET_LEAST   2048u
-#define LATENESS_US    50u
+#define LATENESS_US    (TB_COST_BURST_LEAST / 1000000u)
 #define QUEUE_LIMIT    1073741824u /* a number of 32 bits in tc */
 #define FRAME_BYTES    1538u       /* the longest frame; a wire that rests takes one */
 #define BITS_OF_A_BYTE 8u
@@ -19,7 +20,7 @@ static void write_rate(FILE *to, const char *verb, const char *device, uint64_t 
     fprintf(to,
             "qdisc %s dev %s root handle 1: stab mtu 2047 tsize 2048 mpu 84 overhead 24 linklayer ethernet tbf rate "
             "%" PRIu64 "bit burst %" PRIu64 "b limit %" PRIu64 "\n",
-            verb, device, bandwidth, bucket > BUCKET_LEAST ? bucket : BUCKET_LEAST,
+            verb, device, bandwidth, bucket > TB_LAB_PORT_BURST ? bucket : TB_LAB_PORT_BURST,
             queue < FRAME_BYTES ? (uint64_t)FRAME_BYTES : queue);
 }
 

@@ -246,8 +246,8 @@ static void places_look(struct tb_bound_state *s, const struct tb_collective *c,
     }
 }
 
-int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, uint64_t limit, struct tb_bound *bound,
-                         uint64_t *looks)
+static int bound_find(struct tb_ways *ways, const struct tb_collective *c, uint64_t limit, struct tb_bound *bound,
+                      uint64_t *looks)
 {
     struct tb_bound_state s;
     *bound = (struct tb_bound){.host = TB_BOUND_NONE, .place = TB_BOUND_NONE};
@@ -277,6 +277,17 @@ int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, ui
     if (error == TB_OK && s.spot_count == 0)
         error = tb_bound_many(ways, c, limit, bound, looks);
     tb_bound_state_close(&s);
+    return error;
+}
+
+/* What passes some wires at once after a rest makes what any of its cuts needs shorter by so much at most. */
+int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, uint64_t limit, struct tb_bound *bound,
+                         uint64_t *looks)
+{
+    int error = bound_find(ways, c, limit, bound, looks);
+    uint64_t load = bound->time > bound->latency ? bound->time - bound->latency : 0,
+             burst = ways->table->head->constants.burst;
+    bound->time -= load < burst ? load : burst;
     return error;
 }
 

@@ -260,6 +260,7 @@ static void wires_fill(struct tb_simulator *m)
     const struct tb_ways *ways = m->run->ways;
     m->wire_count = ways->wire_count;
     m->wires = room_of(m, ROOM_WIRES, m->wire_count, sizeof *m->wires);
+    m->dues = m->constants->burst > 0 ? room_zero(m, ROOM_DUES, m->wire_count, sizeof *m->dues) : NULL;
     struct tb_simulator_last none = {0, 0};
     for (uint32_t i = 0; m->wires != NULL && i < m->wire_count; i++) {
         const struct tb_way_wire *wire = &ways->wires[i];

@@ -245,6 +245,7 @@ enum {
     ROOM_HOSTS,
     ROOM_CORES,
     ROOM_WIRES,
+    ROOM_DUES,
     ROOM_STREAMS,
     ROOM_TURNS,
     ROOM_SHARINGS,
@@ -280,6 +281,7 @@ struct tb_simulator {
     struct tb_simulator_core *cores;
     uint32_t core_count, pool; /* of all pools, of one */
     struct tb_simulator_wire *wires;
+    uint64_t *dues; /* of wires with a bucket: when it is full again; NULL: there are none */
     uint32_t wire_count;
     bool mixed; /* there are short messages and long ones: else nobody can overtake, and wires are taken beforehand */
     struct tb_simulator_stream *streams;

@@ -120,8 +120,14 @@ uint64_t tb_simulator_wire_take(struct tb_simulator *m, uint32_t wire, uint64_t 
         uint64_t before = tb_simulator_time(m, m->wire_times + w->row, start);
         time = time > before ? time - before : 0;
     }
-    uint64_t begin = tb_simulator_later(now, w->free);
-    w->free = *end = tb_cost_add(begin, time);
+    uint64_t begin = tb_simulator_later(now, w->free), burst = m->dues != NULL ? m->table->wires[w->row].burst : 0;
+    w->free = tb_cost_add(begin, time);
+    if (burst > 0) {
+        uint64_t due = tb_cost_add(tb_simulator_later(now, m->dues[wire]), time);
+        m->dues[wire] = due;
+        w->free = tb_simulator_later(begin, due > burst ? due - burst : 0);
+    }
+    *end = w->free;
     w->load = tb_cost_add(w->load, time);
     if (wire < m->run->wire_room && m->run->wire_bytes != NULL)
         m->run->wire_bytes[wire] = tb_cost_add(m->run->wire_bytes[wire], length);
@@ -312,11 +318,15 @@ static void part_go_on(struct tb_simulator *m, uint32_t part, uint64_t now, uint
  * what comes next. Of less than two segments nothing is: what is sent soon after carries it. */
 static void port_acknowledge(struct tb_simulator *m, uint32_t port_in, uint64_t length, uint64_t now)
 {
-    struct tb_simulator_wire *out = &m->wires[tb_way_port_out(port_in)];
+    const uint32_t port_out = tb_way_port_out(port_in);
+    struct tb_simulator_wire *out = &m->wires[port_out];
     if (m->constants->ack_share == 0 || length < ACKNOWLEDGED || out->free <= now)
         return;
     uint64_t time = tb_simulator_time(m, m->wire_times + out->row, length);
-    out->free = tb_cost_add(out->free, (uint64_t)((unsigned __int128)time * m->constants->ack_share / 1000));
+    uint64_t answers = (uint64_t)((unsigned __int128)time * m->constants->ack_share / 1000);
+    out->free = tb_cost_add(out->free, answers);
+    if (m->dues != NULL)
+        m->dues[port_out] = tb_cost_add(m->dues[port_out], answers);
 }
 
 /* Its time on the wire has come, for which it may have waited. */

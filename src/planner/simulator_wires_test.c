@@ -52,6 +52,32 @@ static void a_slow_stream_leaves_the_rest_to_others(void **state)
     network_close(&n);
 }
 
+/* Ports that are token buckets: a short message takes them no time after a rest, a long one the bucket's time less,
+ * and of two short ones at once the second has to wait for what the bucket lacks. */
+static void a_port_may_have_a_bucket(void **state)
+{
+    static const char text[] =
+        "clusters:\n- {name: a, hosts: [a1, a2, a3], ethernet: {bandwidth: 100, latency: 0.1}}\n";
+    struct network plain, n;
+    struct hand h;
+    network_open(&plain, text, "a1 a2 a3", 0);
+    setenv("TOMBOLO_PORT_BURST", "2048", 1);
+    network_open(&n, text, "a1 a2 a3", 0);
+    unsetenv("TOMBOLO_PORT_BURST");
+    const uint64_t burst = 2048 * 8 * 10000, one = wire_time(&plain, 0, 1000), long_one = 300000; /* ps */
+    assert_int_equal(n.bytes->constants.burst, burst);
+    assert_between(alone(&plain, 0, 1, 1000) - alone(&n, 0, 1, 1000), one - US, one);
+    assert_between(alone(&plain, 0, 1, long_one) - alone(&n, 0, 1, long_one), burst - US, burst);
+    hand_open(&h, &n);
+    hand_message(&h, 0, 1);
+    hand_message(&h, 0, 2);
+    hand_run(&h, &n, 1000);
+    assert_int_equal(h.ends[1], alone(&n, 0, 1, 1000));
+    assert_between(h.ends[2] - h.ends[1], 2 * one - burst - US, 2 * one - burst + 20 * US);
+    network_close(&n);
+    network_close(&plain);
+}
+
 /* One rank sends two others a message of pieces, so many of which go together, all at once. The ends of the two. */
 static void two_streams(struct network *n, uint32_t first, uint32_t second, uint64_t bytes, uint64_t *ends)
 {
@@ -392,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_share_a_wire),
         cmocka_unit_test(a_slow_stream_leaves_the_rest_to_others),
+        cmocka_unit_test(a_port_may_have_a_bucket),
         cmocka_unit_test(many_short_messages_take_turns),
         cmocka_unit_test(short_messages_stay_in_order),
         cmocka_unit_test(half_duplex_goes_in_turn),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define LOOK_ROUNDS 3
+#define BITS_PS     8000000000000u /* what a byte takes at 1 bit/s */
 
 static void fail(struct tb_cost_builder *b, int error)
 {
@@ -134,6 +135,8 @@ static void curve_clean(struct tb_cost_curve *to, const struct tb_cost_curve *cu
 
 uint32_t tb_cost_builder_wire(struct tb_cost_builder *b, const struct tb_wire *wire)
 {
+    if (wire->burst > b->constants.burst)
+        b->constants.burst = wire->burst;
     return intern(b, &b->wires, wire);
 }
 
@@ -188,11 +191,20 @@ uint32_t tb_cost_builder_link(struct tb_cost_builder *b, const struct tb_link_co
 
 /* ---- beginning --------------------------------------------------------------------------------------------------- */
 
+uint64_t tb_cost_builder_burst(const struct tb_cost_builder *b, uint64_t bandwidth)
+{
+    if (b->assumed.near_burst == 0 || bandwidth == 0)
+        return 0;
+    uint64_t time = (uint64_t)((unsigned __int128)b->assumed.near_burst * BITS_PS / bandwidth);
+    return time > TB_COST_BURST_LEAST ? time : TB_COST_BURST_LEAST;
+}
+
 void tb_cost_builder_assume(struct tb_cost_builder *b)
 {
     const struct tb_cost_assumed *a = &b->assumed;
     struct tb_wire port = {.bandwidth = a->near_rate,
                            .queue = a->near_queue,
+                           .burst = tb_cost_builder_burst(b, a->near_rate),
                            .curve = b->near_curve,
                            .ends = b->near_ends,
                            .assumed = TB_WIRE_BANDWIDTH_ASSUMED | TB_WIRE_LATENCY_ASSUMED};

@@ -43,6 +43,7 @@ static struct tb_wire port_of(struct tb_cost_builder *b, const struct tb_grid_cl
 {
     struct tb_wire wire = wire_of(b, &cluster->ethernet, 0, b->assumed.near_rate);
     wire.latency = 0;
+    wire.burst = tb_cost_builder_burst(b, wire.bandwidth);
     if (wire.queue == 0)
         wire.queue = b->assumed.near_queue;
     if (cluster->ethernet.bandwidth == 0 && wire.curve == TB_COST_NONE) {
@@ -58,6 +59,7 @@ static uint32_t own_port(struct tb_cost_builder *b, const struct tb_grid *grid, 
     struct tb_wire wire = port_of(b, &grid->clusters[host->cluster]);
     if (host->wire->bandwidth != 0) {
         wire.bandwidth = host->wire->bandwidth;
+        wire.burst = tb_cost_builder_burst(b, wire.bandwidth);
         wire.assumed &= (uint8_t)~TB_WIRE_BANDWIDTH_ASSUMED;
         wire.curve = wire.ends = TB_COST_NONE;
     }

@@ -89,6 +89,7 @@ static void item_take(struct tb_cost_builder *b, const struct said_link *item)
     }
     wire.latency = 0; /* the network's, once */
     wire.queue = b->assumed.near_queue;
+    wire.burst = tb_cost_builder_burst(b, wire.bandwidth);
     wire.half = item->hub;
     place->port = tb_cost_builder_wire(b, &wire);
     place->near = item->latency;

@@ -92,6 +92,7 @@ int tb_cost_parameters_open(struct tb_cost_builder *b, const struct tb_places *p
     struct tb_cost_assumed assumed = {.near_latency = p->ethernet_latency * PS_PER_NS,
                                       .near_rate = (uint64_t)p->ethernet_bandwidth * MEGA,
                                       .near_queue = p->switch_queue,
+                                      .near_burst = p->port_burst,
                                       .far_latency = p->wide_latency * PS_PER_NS,
                                       .far_rate = (uint64_t)p->wide_bandwidth * MEGA};
     struct tb_wire agent = {
