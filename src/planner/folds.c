@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #define SAMPLE_LEAST 8u /* ranks */
+#define PAIRS_LEAST  4u /* clusters with two hosts each, */
+#define PAIRS_MOST   8u /* and so many where there are twice as many */
 #define KEPT_MOST    4u /* more than TB_FOLD_RANKS, where the rank to be kept is beside those that stay anyhow */
 
 /* Takes over the hold of a shape. */
@@ -19,6 +21,11 @@ static int fold_add(struct tb_folds *f, const struct tb_group_shape *shape, uint
     fold->root = root;
     f->count++;
     return TB_OK;
+}
+
+static uint32_t cluster_of(const struct tb_group_shape *s, uint32_t rank)
+{
+    return s->places[s->hosts[tb_group_shape_host(s, rank)].place].cluster;
 }
 
 /* Where a rank is among those of a fold. */
@@ -53,9 +60,50 @@ static int samples_make(struct tb_folds *f, const struct tb_group_shape *smalles
     return error;
 }
 
+/* Two hosts of so many of the clusters, spread over them, the kept rank's among them. */
+static int pairs_make(struct tb_folds *f, const struct tb_group_shape *pairs, uint32_t root, uint32_t clusters)
+{
+    const uint32_t all = pairs->cluster_count, kept = cluster_of(pairs, root);
+    const struct tb_group_shape *sample;
+    uint32_t ranks[TB_FOLD_RANKS], count = 0, at = 0;
+    for (uint32_t rank = 0; rank < pairs->size; rank++) {
+        uint32_t away = (cluster_of(pairs, rank) + all - kept) % all, next = (away * clusters + all - 1) / all;
+        if (next >= clusters || next * all / clusters != away)
+            continue;
+        if (count == TB_FOLD_RANKS)
+            return TB_OK;
+        at = rank == root ? count : at;
+        ranks[count++] = rank;
+    }
+    int error = tb_group_shape_part(&sample, pairs, ranks, count);
+    return error == TB_OK ? fold_add(f, sample, at) : error;
+}
+
+/* Where clusters are many and unlike, and everyone sends everyone something: few of them first, and so few hosts that
+ * each candidate can be simulated. */
+static int pairs_begin(struct tb_folds *f)
+{
+    const struct tb_group_shape *pairs;
+    int error = tb_group_shape_fold(&pairs, f->shape, 1, 2, f->keep, f->ranks);
+    if (error != TB_OK)
+        return error;
+    uint32_t root = rank_find(f->ranks, pairs->size, f->keep);
+    for (uint32_t clusters = PAIRS_LEAST; clusters <= PAIRS_MOST && error == TB_OK; clusters *= 2)
+        if (2 * clusters <= pairs->cluster_count)
+            error = pairs_make(f, pairs, root, clusters);
+    tb_group_shape_release(pairs);
+    return error;
+}
+
 int tb_folds_grow(struct tb_folds *f)
 {
     TB_ASSERT(!tb_folds_are_whole(f));
+    if (f->pairs) {
+        f->pairs = false;
+        int error = pairs_begin(f);
+        if (error != TB_OK || f->count > 0)
+            return error;
+    }
     uint32_t before = f->count > 0 ? f->list[f->count - 1].shape->size : 0;
     for (;;) {
         const struct tb_group_shape *shape;

@@ -1,7 +1,8 @@
 /* Smaller groups that stand for a large one, each with its ways: of places and hosts that are alike only a few are left
  * (tb_group_shape_fold), first one of each, then two, four, eight and so on up to the whole, so that trees stay whole.
  * Of places all may stay instead: how much passes between clusters is not seen on few of them. Where there is so
- * little alike that even the smallest is large, some of its ranks stand for it. Made when they are
+ * little alike that even the smallest is large, some of its ranks stand for it; and, of messages from everyone to
+ * everyone, two hosts of some of its clusters, if these are many. Made when they are
  * asked for; a pure function of the shape and the rank that must be in them. Whoever opened them closes them; one
  * thread at a time. */
 #ifndef TB_PLANNER_FOLDS_H
@@ -22,6 +23,7 @@ struct tb_folds {
     const struct tb_group_shape *shape;
     uint32_t keep;   /* a rank */
     bool places;     /* all places stay, however many are alike */
+    bool pairs;      /* two hosts of some clusters stand for many clusters; set after it was opened */
     uint32_t most;   /* alike ones in the last fold; 0: there is none yet */
     uint32_t *ranks; /* room for those of a fold */
     uint32_t count;  /* of those that are made, in the order of their sizes, which all differ */

@@ -4,17 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROGRAM_UNITS 10u /* for a program, beside its steps */
-#define LEVEL_PARTS   4u  /* so many hosts and clusters are looked at in the time of an event */
-#define LOOK_UNITS    1u  /* for a way that is looked at to find a tree */
-#define LEAF_STEPS    4u  /* of who gives its own block, and passes nothing on */
-#define AFTER_PARTS   8u  /* for a dependency, which is made and counted */
-#define SAMPLES       3u  /* ranks that stand for all but the root */
-#define SLACK         4u  /* times more than was estimated are more than can be afforded */
-#define PIECES_LEAST  16u /* of a message that is simulated in part */
-#define PIECES_MOST   32u /* at first */
-#define PIECES_FEW    6u  /* of one that is simulated on a part of the ranks */
-#define PIECES_TIMES  4u  /* more of them when it is looked at again */
+#define PROGRAM_UNITS 10u    /* for a program, beside its steps */
+#define LEVEL_PARTS   4u     /* so many hosts and clusters are looked at in the time of an event */
+#define LOOK_UNITS    1u     /* for a way that is looked at to find a tree */
+#define LEAF_STEPS    4u     /* of who gives its own block, and passes nothing on */
+#define AFTER_PARTS   8u     /* for a dependency, which is made and counted */
+#define SAMPLES       3u     /* ranks that stand for all but the root */
+#define SLACK         4u     /* times more than was estimated are more than can be afforded */
+#define PIECES_LEAST  16u    /* of a message that is simulated in part */
+#define PIECES_MOST   32u    /* at first */
+#define PIECES_FEW    6u     /* of one that is simulated on a part of the ranks */
+#define PIECES_TIMES  4u     /* more of them when it is looked at again */
+#define BLOCK_SHORT   16384u /* bytes */
 
 /* One candidate on one fold, with a message of some length. */
 struct trial {
@@ -32,10 +33,28 @@ static bool messages_are_few(enum tb_operation o)
     return o == TB_OPERATION_BARRIER || o == TB_OPERATION_BCAST || o == TB_OPERATION_REDUCE;
 }
 
-int tb_rater_open(struct tb_rater *r, const struct tb_collective *call)
+/* Of these it sends so many, or so long ones, that even a rank in each of some dozen clusters is too much; or, of
+ * short ones between clusters, more is learnt from few clusters with several ranks each. */
+static bool messages_are_many(const struct tb_collective *c)
 {
-    *r = (struct tb_rater){.call = *call};
+    switch (c->operation) {
+    case TB_OPERATION_ALLREDUCE:
+    case TB_OPERATION_ALLGATHER:
+    case TB_OPERATION_ALLGATHERV:
+        return true;
+    case TB_OPERATION_REDUCE_SCATTER:
+    case TB_OPERATION_REDUCE_SCATTER_BLOCK:
+        return tb_call_bytes(c) / c->shape->cluster_count <= BLOCK_SHORT;
+    default:
+        return false;
+    }
+}
+
+int tb_rater_open(struct tb_rater *r, const struct tb_collective *call, bool thorough)
+{
+    *r = (struct tb_rater){.call = *call, .thorough = thorough};
     int error = tb_folds_open(&r->folds, call->shape, call->root, messages_are_few(call->operation));
+    r->folds.pairs = !thorough && messages_are_many(call);
     return error == TB_OK ? tb_simulator_open(&r->simulator) : error;
 }
 

@@ -33,7 +33,7 @@ struct tb_rater {
 };
 
 /* Close it also after an error. The call's shape has a cost table. */
-int tb_rater_open(struct tb_rater *rater, const struct tb_collective *call);
+int tb_rater_open(struct tb_rater *rater, const struct tb_collective *call, bool thorough);
 void tb_rater_close(struct tb_rater *rater);
 
 /* Whether it can run on so many ranks. */

@@ -521,8 +521,7 @@ int tb_rating_rate(const struct tb_group_shape *shape, const struct tb_collectiv
     call.in_place = same && c->in_place;
     call.shape = shape;
     call.costs = shape->table;
-    int error = tb_rater_open(&r.rater, &call);
-    r.rater.thorough = all;
+    int error = tb_rater_open(&r.rater, &call, all);
     r.known = calloc(count + 1, sizeof *r.known);
     if (error == TB_OK && r.known == NULL)
         error = tb_error(TB_ERR_MEMORY, "no memory to rate algorithms");

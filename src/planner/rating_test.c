@@ -185,6 +185,49 @@ static void unlike_hosts_have_samples(void **state)
     network_close(&n);
 }
 
+/* Where no two clusters are alike two hosts of some of them stand for all, with the root's among them, so that what
+ * everyone sends everyone is rated in the time of a call; by levels, too. */
+static void unlike_clusters_have_samples(void **state)
+{
+    struct network n;
+    char *text = malloc(32 * 200), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, "clusters:\n");
+    for (uint32_t i = 0; i < 32; i++)
+        at += sprintf(at,
+                      "- {name: c%u, hosts: \"c%un[1-32]\", ethernet: {bandwidth: %u, latency: 0.1}, "
+                      "uplink: {bandwidth: %u, latency: 5}}\n",
+                      i, i, 1000 + 10 * i, 100 + i);
+    network_open(&n, text, NULL, 1);
+    free(text);
+    for (uint32_t root = 5; root < n.size; root += 500) {
+        struct tb_folds f;
+        assert_int_equal(tb_folds_open(&f, n.shape, root, false), TB_OK);
+        f.pairs = true;
+        assert_int_equal(tb_folds_grow(&f), TB_OK);
+        assert_int_equal(f.count, 2);
+        for (uint32_t i = 0; i < 2; i++) {
+            const struct tb_group_shape *shape = f.list[i].shape;
+            assert_int_equal(shape->cluster_count, 4 << i);
+            assert_int_equal(shape->host_count, (8 << i) + 1); /* the root is none of the first two hosts */
+            assert_int_equal(tb_group_shape_spot(shape, tb_group_shape_host(shape, f.list[i].root)).place,
+                             tb_group_shape_spot(n.shape, tb_group_shape_host(n.shape, root)).place);
+        }
+        tb_folds_close(&f);
+    }
+    struct tb_collective c = call_of(&n, TB_OPERATION_ALLGATHER, 65536);
+    struct tb_candidate rows[TB_CANDIDATES_LIMIT];
+    uint64_t units, levels = TB_COST_NEVER;
+    uint32_t count = tb_rating_list(&c, NULL, rows);
+    assert_int_equal(tb_rating_rate(n.shape, &c, rows, count, false, &units), TB_OK);
+    assert_true(units <= TB_RATING_UNITS);
+    for (uint32_t i = 0; i < count; i++)
+        if (tb_algorithm_levels(rows[i].algorithm) && rows[i].time < levels)
+            levels = rows[i].time;
+    assert_true(levels < TB_COST_NEVER);
+    network_close(&n);
+}
+
 /* What is chosen for many ranks is, simulated as a whole, about what was predicted, and about as good as anything. */
 static void choices_for_many_ranks_hold(void **state)
 {
@@ -413,6 +456,7 @@ int main(void)
         cmocka_unit_test(few_pieces_do_not_deceive),
         cmocka_unit_test(folds_grow_to_the_whole),
         cmocka_unit_test(unlike_hosts_have_samples),
+        cmocka_unit_test(unlike_clusters_have_samples),
         cmocka_unit_test(choices_for_many_ranks_hold),
         cmocka_unit_test(calls_of_many_ranks_follow_levels),
         cmocka_unit_test(calls_of_many_clusters_share_uplinks),
