@@ -4,11 +4,10 @@
  * all of it with 2 KiB). */
 #include "lab/lab.h"
 #include "lab/network.h"
-#include "topology/cost_table.h"
 
 #include <inttypes.h>
 
-#define LATENESS_US    (TB_COST_BURST_LEAST / 1000000u)
+#define LATENESS_US    TB_COST_BURST_LEAST
 #define QUEUE_LIMIT    1073741824u /* a number of 32 bits in tc */
 #define FRAME_BYTES    1538u       /* the longest frame; a wire that rests takes one */
 #define BITS_OF_A_BYTE 8u

@@ -60,6 +60,7 @@ static void inside_look(struct tb_bound_state *s, const struct tb_bound_cut *cut
             continue;
         one.inside = (struct tb_bound_side){.only = i};
         one.rate = tb_bound_host_rate(s, s->spots[i].host, cut->in, &one.spent);
+        one.burst = s->burst;
         uint64_t latency, time = one.rate > 0 ? tb_bound_cut_time(s, &one, &latency) : 0;
         if (time > 0)
             bound_raise(b, time, latency, s->spots[i].host, TB_BOUND_NONE);
@@ -246,8 +247,18 @@ static void places_look(struct tb_bound_state *s, const struct tb_collective *c,
     }
 }
 
-static int bound_find(struct tb_ways *ways, const struct tb_collective *c, uint64_t limit, struct tb_bound *bound,
-                      uint64_t *looks)
+/* What passes some wires at once after a rest makes what a cut needs shorter by so much at most; where cuts do not
+ * count it themselves. */
+static int burst_take(const struct tb_ways *ways, struct tb_bound *bound, int error)
+{
+    uint64_t load = bound->time > bound->latency ? bound->time - bound->latency : 0;
+    uint64_t burst = ways->table->head->constants.burst;
+    bound->time -= load < burst ? load : burst;
+    return error;
+}
+
+int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, uint64_t limit, struct tb_bound *bound,
+                         uint64_t *looks)
 {
     struct tb_bound_state s;
     *bound = (struct tb_bound){.host = TB_BOUND_NONE, .place = TB_BOUND_NONE};
@@ -256,9 +267,9 @@ static int bound_find(struct tb_ways *ways, const struct tb_collective *c, uint6
     if (nothing)
         return TB_OK;
     if (c->inter)
-        return tb_bound_between(ways, c, limit, bound, looks);
+        return burst_take(ways, bound, tb_bound_between(ways, c, limit, bound, looks));
     if (tb_bound_has_neighbours(c->operation))
-        return tb_bound_neighbours(ways, c, limit, bound, looks);
+        return burst_take(ways, bound, tb_bound_neighbours(ways, c, limit, bound, looks));
     int error = tb_bound_state_open(&s, ways, limit);
     s.thorough = limit >= TB_BOUND_THOROUGH;
     if (error == TB_OK && s.spot_count > 0) {
@@ -275,19 +286,8 @@ static int bound_find(struct tb_ways *ways, const struct tb_collective *c, uint6
     }
     *looks = s.looks;
     if (error == TB_OK && s.spot_count == 0)
-        error = tb_bound_many(ways, c, limit, bound, looks);
+        error = burst_take(ways, bound, tb_bound_many(ways, c, limit, bound, looks));
     tb_bound_state_close(&s);
-    return error;
-}
-
-/* What passes some wires at once after a rest makes what any of its cuts needs shorter by so much at most. */
-int tb_bound_find_within(struct tb_ways *ways, const struct tb_collective *c, uint64_t limit, struct tb_bound *bound,
-                         uint64_t *looks)
-{
-    int error = bound_find(ways, c, limit, bound, looks);
-    uint64_t load = bound->time > bound->latency ? bound->time - bound->latency : 0,
-             burst = ways->table->head->constants.burst;
-    bound->time -= load < burst ? load : burst;
     return error;
 }
 

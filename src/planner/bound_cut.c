@@ -169,6 +169,7 @@ static void passage_count(struct tb_bound_state *s, const struct tb_bound_cut *c
         bool far = __builtin_mul_overflow(rate, !port || own ? 1ull : s->spots[spot].hosts, &all) || all > RATE_MOST;
         *mark_of(s, c->code, p->from, p->to) = (struct tb_bound_mark){s->search, s->entrance_count};
         s->entrances[s->entrance_count++] = entrance_of(far ? RATE_FAR : all);
+        s->burst += far ? 0 : (uint64_t)((unsigned __int128)all * c->wire->burst * TB_COST_BURST_UNIT / PS_PER_S);
     }
     uint64_t *near = s->near + (outside == inside ? s->spot_count : 0); /* the other hosts of a spot that is cut */
     near[outside] = outer < near[outside] ? outer : near[outside];
@@ -419,7 +420,7 @@ static void entrances_find(struct tb_bound_state *s, const struct tb_bound_cut *
     /* The first stands for ways that nothing limits. */
     s->entrances[0] = entrance_of(RATE_FAR);
     s->entrance_count = 1;
-    s->spent = 0;
+    s->spent = s->burst = 0;
     cut_mark(s, cut);
     if (cut->groups > 0)
         groups_find(s, cut);
@@ -450,6 +451,15 @@ static void entrances_part(struct tb_bound_state *s, const struct tb_bound_cut *
     }
 }
 
+/* The cut for what does not pass at once, which is nearly nothing at least. */
+static struct tb_bound_cut without_burst(const struct tb_bound_cut *cut, uint64_t burst)
+{
+    struct tb_bound_cut rest = *cut;
+    burst = burst > cut->burst ? burst : cut->burst;
+    rest.bytes = cut->bytes > burst ? cut->bytes - burst : 1;
+    return rest;
+}
+
 static uint64_t bound_time(struct tb_bound_state *s, const struct tb_bound_cut *cut, uint64_t *latency)
 {
     uint64_t time = entrances_time(s, cut);
@@ -466,7 +476,8 @@ uint64_t tb_bound_cut_time(struct tb_bound_state *s, const struct tb_bound_cut *
         return 0;
     entrances_find(s, cut);
     entrances_part(s, cut);
-    return bound_time(s, cut, latency);
+    const struct tb_bound_cut rest = without_burst(cut, s->burst);
+    return bound_time(s, &rest, latency);
 }
 
 uint64_t tb_bound_host_rate(struct tb_bound_state *s, uint32_t host, bool in, uint64_t *spent)
@@ -488,6 +499,7 @@ uint64_t tb_bound_children_time(struct tb_bound_state *s, uint32_t parent, uint6
 {
     const struct tb_shape_place *places = s->shape->places;
     struct tb_bound_entrance *all = NULL;
+    uint64_t burst = 0;
     uint32_t count = 0;
     *latency = 0;
     for (uint32_t i = parent + 1; i < places[parent].end && s->error == TB_OK; i = places[i].end) {
@@ -506,13 +518,15 @@ uint64_t tb_bound_children_time(struct tb_bound_state *s, uint32_t parent, uint6
         all = more;
         memcpy(all + count, s->entrances, s->entrance_count * sizeof *all);
         count += s->entrance_count;
+        burst += s->burst;
     }
     struct tb_bound_entrance *mine = s->entrances;
     uint64_t time = 0;
     if (s->error == TB_OK && count > 0) {
         s->entrances = all;
         s->entrance_count = count;
-        time = bound_time(s, &(struct tb_bound_cut){.bytes = bytes}, latency);
+        const struct tb_bound_cut rest = without_burst(&(struct tb_bound_cut){.bytes = bytes}, burst);
+        time = bound_time(s, &rest, latency);
         s->entrances = mine;
     }
     free(all);

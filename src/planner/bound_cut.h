@@ -27,6 +27,7 @@ struct tb_bound_cut {
     struct tb_bound_side inside, outside;
     uint32_t groups; /* of the places beside it each must get all of it, or give to all of it; 0: nothing of that */
     uint64_t rate;   /* bytes a second that who must get it, or has it, gets or gives at most; 0: any number */
+    uint64_t burst;  /* and bytes that it gets or gives at once */
     uint64_t spent;  /* what its ranks spend on a message may differ by so much from one way to another */
 };
 

@@ -51,6 +51,7 @@ struct tb_bound_state {
     struct tb_bound_entrance *entrances;
     uint32_t taken_room, entrance_count, search;
     bool thorough;  /* there is time to look at hosts and the places around them together */
+    uint64_t burst; /* bytes that the wires across the boundary pass at once */
     uint64_t spent; /* on a message by a rank, at most, of those that pass the boundary */
     uint64_t looks; /* at ways, and what takes as long, so far */
     int error;

@@ -375,9 +375,6 @@ void tb_simulator_posted(struct tb_simulator *m, uint32_t step, uint64_t now);
  * begins. */
 uint64_t tb_simulator_wire_take(struct tb_simulator *m, uint32_t wire, uint64_t start, uint64_t length, uint64_t now,
                                 uint64_t *end);
-uint32_t tb_simulator_message_new(struct tb_simulator *m);
-void tb_simulator_message_free(struct tb_simulator *m, uint32_t message);
-void tb_simulator_part_free(struct tb_simulator *m, uint32_t part);
 
 /* ---- simulator_turns.c ------------------------------------------------------------------------------------------- */
 
@@ -433,6 +430,35 @@ static inline uint32_t tb_simulator_leg_wire(const struct tb_simulator_leg *leg,
 static inline uint64_t tb_simulator_later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
+}
+
+/* ---- what is used again ------------------------------------------------------------------------------------------ */
+
+static inline uint32_t tb_simulator_message_new(struct tb_simulator *m)
+{
+    uint32_t index = m->free_message;
+    if (index != TB_SIMULATOR_NONE) {
+        m->free_message = m->messages[index].next;
+    } else {
+        index = m->message_count;
+        size_t need = ((size_t)index + 1) * sizeof *m->messages;
+        if (need > m->rooms[ROOM_MESSAGES].bytes && (m->messages = tb_simulator_room(m, ROOM_MESSAGES, need)) == NULL)
+            return TB_SIMULATOR_NONE;
+        m->message_count++;
+    }
+    return index;
+}
+
+static inline void tb_simulator_message_free(struct tb_simulator *m, uint32_t message)
+{
+    m->messages[message].next = m->free_message;
+    m->free_message = message;
+}
+
+static inline void tb_simulator_part_free(struct tb_simulator *m, uint32_t part)
+{
+    m->parts[part].message = m->free_part;
+    m->free_part = part;
 }
 
 #endif

@@ -10,33 +10,6 @@
 
 /* ---- what is used again ------------------------------------------------------------------------------------------ */
 
-uint32_t tb_simulator_message_new(struct tb_simulator *m)
-{
-    uint32_t index = m->free_message;
-    if (index != TB_SIMULATOR_NONE) {
-        m->free_message = m->messages[index].next;
-    } else {
-        index = m->message_count;
-        size_t need = ((size_t)index + 1) * sizeof *m->messages;
-        if (need > m->rooms[ROOM_MESSAGES].bytes && (m->messages = tb_simulator_room(m, ROOM_MESSAGES, need)) == NULL)
-            return TB_SIMULATOR_NONE;
-        m->message_count++;
-    }
-    return index;
-}
-
-void tb_simulator_message_free(struct tb_simulator *m, uint32_t message)
-{
-    m->messages[message].next = m->free_message;
-    m->free_message = message;
-}
-
-void tb_simulator_part_free(struct tb_simulator *m, uint32_t part)
-{
-    m->parts[part].message = m->free_part;
-    m->free_part = part;
-}
-
 /* Of a message of a step, on its first leg. */
 static uint32_t part_new(struct tb_simulator *m, uint32_t step, uint32_t message)
 {
@@ -120,7 +93,8 @@ uint64_t tb_simulator_wire_take(struct tb_simulator *m, uint32_t wire, uint64_t 
         uint64_t before = tb_simulator_time(m, m->wire_times + w->row, start);
         time = time > before ? time - before : 0;
     }
-    uint64_t begin = tb_simulator_later(now, w->free), burst = m->dues != NULL ? m->table->wires[w->row].burst : 0;
+    uint64_t begin = tb_simulator_later(now, w->free),
+             burst = m->dues != NULL ? m->table->wires[w->row].burst * TB_COST_BURST_UNIT : 0;
     w->free = tb_cost_add(begin, time);
     if (burst > 0) {
         uint64_t due = tb_cost_add(tb_simulator_later(now, m->dues[wire]), time);

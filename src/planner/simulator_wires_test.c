@@ -64,7 +64,7 @@ static void a_port_may_have_a_bucket(void **state)
     setenv("TOMBOLO_PORT_BURST", "2048", 1);
     network_open(&n, text, "a1 a2 a3", 0);
     unsetenv("TOMBOLO_PORT_BURST");
-    const uint64_t burst = 2048 * 8 * 10000, one = wire_time(&plain, 0, 1000), long_one = 300000; /* ps */
+    const uint64_t burst = 163 * US, one = wire_time(&plain, 0, 1000), long_one = 300000; /* ps */
     assert_int_equal(n.bytes->constants.burst, burst);
     assert_between(alone(&plain, 0, 1, 1000) - alone(&n, 0, 1, 1000), one - US, one);
     assert_between(alone(&plain, 0, 1, long_one) - alone(&n, 0, 1, long_one), burst - US, burst);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define LOOK_ROUNDS 3
-#define BITS_PS     8000000000000u /* what a byte takes at 1 bit/s */
+#define BITS_US     8000000u /* what a byte takes at 1 bit/s */
 
 static void fail(struct tb_cost_builder *b, int error)
 {
@@ -135,8 +135,8 @@ static void curve_clean(struct tb_cost_curve *to, const struct tb_cost_curve *cu
 
 uint32_t tb_cost_builder_wire(struct tb_cost_builder *b, const struct tb_wire *wire)
 {
-    if (wire->burst > b->constants.burst)
-        b->constants.burst = wire->burst;
+    if (wire->burst * TB_COST_BURST_UNIT > b->constants.burst)
+        b->constants.burst = wire->burst * TB_COST_BURST_UNIT;
     return intern(b, &b->wires, wire);
 }
 
@@ -191,12 +191,12 @@ uint32_t tb_cost_builder_link(struct tb_cost_builder *b, const struct tb_link_co
 
 /* ---- beginning --------------------------------------------------------------------------------------------------- */
 
-uint64_t tb_cost_builder_burst(const struct tb_cost_builder *b, uint64_t bandwidth)
+uint16_t tb_cost_builder_burst(const struct tb_cost_builder *b, uint64_t bandwidth)
 {
     if (b->assumed.near_burst == 0 || bandwidth == 0)
         return 0;
-    uint64_t time = (uint64_t)((unsigned __int128)b->assumed.near_burst * BITS_PS / bandwidth);
-    return time > TB_COST_BURST_LEAST ? time : TB_COST_BURST_LEAST;
+    unsigned __int128 time = (unsigned __int128)b->assumed.near_burst * BITS_US / bandwidth;
+    return time < TB_COST_BURST_LEAST ? TB_COST_BURST_LEAST : time < UINT16_MAX ? (uint16_t)time : UINT16_MAX;
 }
 
 void tb_cost_builder_assume(struct tb_cost_builder *b)

@@ -34,8 +34,8 @@ struct tb_cost_builder {
 int tb_cost_builder_open(struct tb_cost_builder *builder, const struct tb_places *places,
                          const struct tb_cost_assumed *assumed);
 void tb_cost_builder_close(struct tb_cost_builder *builder);
-/* Of a port of this rate, or of a hub: what passes it at once after it has rested, as time. */
-uint64_t tb_cost_builder_burst(const struct tb_cost_builder *builder, uint64_t bandwidth);
+/* Of a port of this rate, or of a hub: what passes it at once after it has rested, as time in us. */
+uint16_t tb_cost_builder_burst(const struct tb_cost_builder *builder, uint64_t bandwidth);
 /* Their number; of those that are like one that is there already, that one's. */
 uint32_t tb_cost_builder_wire(struct tb_cost_builder *builder, const struct tb_wire *wire);
 uint32_t tb_cost_builder_curve(struct tb_cost_builder *builder, const struct tb_cost_curve *curve);

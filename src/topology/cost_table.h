@@ -23,16 +23,16 @@ struct tb_wire {
     uint64_t bandwidth; /* bit/s as on the wire; 0: no limit */
     uint64_t latency, jitter;
     uint64_t queue; /* bytes in front of it at most; 0: any number */
-    uint64_t burst; /* what takes it less than so long passes at once after it has rested, as in a token bucket */
     uint32_t loss;  /* frames of a million */
     uint32_t curve; /* of the time that a message takes of it alone; TB_COST_NONE: a line by the bandwidth */
     uint32_t ends;  /* measured send and receive of the ranks; TB_COST_NONE: those of the way */
     uint8_t half;   /* both directions share it */
     uint8_t assumed;
-    uint16_t zero;
+    uint16_t burst; /* us: what takes it less than so long passes at once after it has rested, as in a token bucket */
 };
 
-#define TB_COST_BURST_LEAST 50000000u /* ps, of a port that has such a bucket: timers are late by so much */
+#define TB_COST_BURST_LEAST 50u               /* of a port that has such a bucket: timers are late by so much */
+#define TB_COST_BURST_UNIT  UINT64_C(1000000) /* ps */
 
 /* A host, or any of those that are like it. */
 struct tb_spot {
@@ -112,7 +112,7 @@ struct tb_cost_constants {
     uint64_t eager_shm, eager_tcp;             /* longer ones ask first */
     uint64_t unsent;                           /* what a socket takes beyond what is on the wire, bytes */
     uint64_t wire_work;     /* ps of a core of the pool for each byte on each wire that is emulated (a lab) */
-    uint64_t burst;         /* the longest of all wires */
+    uint64_t burst;         /* the longest of all wires, ps */
     uint64_t agent_latency; /* of an agent that passes something on */
     uint32_t agent;         /* wire: what an agent can pass on; one an agent */
     uint32_t wide;          /* wire that is assumed between outermost clusters */
