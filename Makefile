@@ -72,7 +72,7 @@ bench-gateways: setup-bench all
 
 ## make bench-model      predicted and measured times of algorithms on emulated grids
 bench-model: setup-bench all
-	@BUILD_DIR=$(abspath $(BUILD)) bench/model
+	@BUILD_DIR=$(abspath $(BUILD)) bench/model --write
 
 ## make bench-levels     collectives on emulated grids of several levels, with every root, beside the bound: tables of docs/guide/measured.md (two hours)
 bench-levels: setup-bench all
