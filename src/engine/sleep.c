@@ -6,6 +6,10 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+/* ns: with several lanes a thread that sleeps looks so often by itself, since not everything that is left to do in
+ * another lane wakes it */
+#define LANES_LOOK UINT64_C(100000000)
+
 static uint64_t engine_deadline(const struct tb_engine *e)
 {
     uint64_t frames = tb_transport_set_deadline(&e->transports), steps = tb_driving_deadline(&e->driving, false);
@@ -132,8 +136,11 @@ static void engine_sleep(struct tb_engine *e, uint64_t deadline)
     uint64_t next = engine_deadline(e);
     next = next < others ? next : others;
     next = next < deadline ? next : deadline;
-    if (e->lanes != NULL)
+    if (e->lanes != NULL) {
+        uint64_t latest = tb_clock_now(e->config.transport.clock) + LANES_LOOK;
+        next = next < latest ? next : latest;
         atomic_store(&e->lanes->lanes[e->lane].until, next);
+    }
     sleep_in_poll(e, fds, count, next);
     engine_disarm(e);
     if (e->lanes != NULL)

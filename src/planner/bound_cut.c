@@ -169,7 +169,9 @@ static void passage_count(struct tb_bound_state *s, const struct tb_bound_cut *c
         bool far = __builtin_mul_overflow(rate, !port || own ? 1ull : s->spots[spot].hosts, &all) || all > RATE_MOST;
         *mark_of(s, c->code, p->from, p->to) = (struct tb_bound_mark){s->search, s->entrance_count};
         s->entrances[s->entrance_count++] = entrance_of(far ? RATE_FAR : all);
-        s->burst += far ? 0 : (uint64_t)((unsigned __int128)all * c->wire->burst * TB_COST_BURST_UNIT / PS_PER_S);
+        if (c->wire->burst > 0)
+            s->burst +=
+                far ? 0 : (uint64_t)((unsigned __int128)all * c->wire->burst * TB_COST_BURST_UNIT / PS_PER_S) + 1;
     }
     uint64_t *near = s->near + (outside == inside ? s->spot_count : 0); /* the other hosts of a spot that is cut */
     near[outside] = outer < near[outside] ? outer : near[outside];
@@ -451,12 +453,13 @@ static void entrances_part(struct tb_bound_state *s, const struct tb_bound_cut *
     }
 }
 
-/* The cut for what does not pass at once, which is nearly nothing at least. */
+/* The cut for what does not pass at once; the bucket of who must get it fills again while that of the boundary is
+ * empty, so that both count. */
 static struct tb_bound_cut without_burst(const struct tb_bound_cut *cut, uint64_t burst)
 {
     struct tb_bound_cut rest = *cut;
-    burst = burst > cut->burst ? burst : cut->burst;
-    rest.bytes = cut->bytes > burst ? cut->bytes - burst : 1;
+    burst += cut->burst;
+    rest.bytes = cut->bytes > burst ? cut->bytes - burst : 0;
     return rest;
 }
 

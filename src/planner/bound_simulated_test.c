@@ -106,7 +106,7 @@ static void ports_with_buckets(void **state)
         random_seed = draw * 7919 + 3;
         random_grid(text, 4, 3);
         network_multicasts = draw % 2 == 0;
-        grid_look(simulator, text, 1 + random_below(3), 8);
+        grid_look(simulator, text, 1 + random_below(3), 12);
     }
     unsetenv("TOMBOLO_PORT_BURST");
     tb_simulator_close(simulator);

@@ -3,8 +3,8 @@
  * Of places all may stay instead: how much passes between clusters is not seen on few of them. Where there is so
  * little alike that even the smallest is large, some of its ranks stand for it; and, of messages from everyone to
  * everyone, two hosts of some of its clusters, if these are many. Made when they are
- * asked for; a pure function of the shape and the rank that must be in them. Whoever opened them closes them; one
- * thread at a time. */
+ * asked for; a pure function of the shape, the rank that must be in them and the flags. Whoever opened them closes
+ * them; one thread at a time. */
 #ifndef TB_PLANNER_FOLDS_H
 #define TB_PLANNER_FOLDS_H
 

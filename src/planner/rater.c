@@ -211,7 +211,9 @@ static int rank_load(struct tb_rater *r, const struct trial *t, uint32_t rank, u
             error = step_load(r, t, program, s, rank, &load);
     }
     tb_program_free(program);
-    uint64_t port = load.out > load.in ? load.out : load.in, its = load.rank > port ? load.rank : port;
+    uint64_t port = load.out > load.in ? load.out : load.in, burst = r->ways.table->head->constants.burst;
+    port = port > burst ? port - burst : 0; /* which passes at once */
+    uint64_t its = load.rank > port ? load.rank : port;
     *most = its > *most ? its : *most;
     return error;
 }
