@@ -129,8 +129,9 @@ static void write_cables(FILE *to, const struct tb_lab_network *network)
     const struct tb_lab_plan *plan = &network->plan;
     for (uint32_t i = 0; i < plan->foot_count; i++) {
         const struct tb_lab_plan_foot *foot = &plan->feet[i];
-        fprintf(to, "link add %s type veth peer name %s address " MAC_FORMAT " netns /proc/self/fd/%d\n", foot->port,
-                foot->name, MAC_WORDS(foot->mac), network->spaces[foot->node].parts[TB_SPACE_NET]);
+        fprintf(to, "link add %s type veth peer name %s txqueuelen %u address " MAC_FORMAT " netns /proc/self/fd/%d\n",
+                foot->port, foot->name, TB_RATE_HOST_FRAMES, MAC_WORDS(foot->mac),
+                network->spaces[foot->node].parts[TB_SPACE_NET]);
         fprintf(to, "link set %s master switch%u up\n", foot->port, foot->segment);
         if (tb_port_is_hub(network, foot->segment))
             fprintf(to, "link set %s type bridge_slave learning off flood on mcast_flood on\n", foot->port);
@@ -187,8 +188,10 @@ static void write_host_rates(FILE *to, const struct tb_lab_network *network, uin
     const struct tb_lab_plan_node *of = &network->plan.nodes[node];
     for (uint32_t i = 0; i < of->foot_count; i++) {
         uint32_t foot = of->first_foot + i;
-        if (network->feet[foot].out > 0 && !tb_port_is_hub(network, network->plan.feet[foot].segment))
+        if (network->feet[foot].out > 0 && !tb_port_is_hub(network, network->plan.feet[foot].segment)) {
             tb_rate_write_add(to, network->plan.feet[foot].name, network->feet[foot].out, TB_RATE_HOST_QUEUE);
+            tb_rate_write_bands(to, network->plan.feet[foot].name);
+        }
     }
 }
 

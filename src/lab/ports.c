@@ -6,7 +6,7 @@
 #include "lab/lab.h"
 #include "lab/tool.h"
 
-#define OWN_LATENCY_NS 200000 /* what a switch of the lab takes itself; less than about this cannot be emulated */
+#define OWN_LATENCY_NS TB_COST_OWN_MOST /* what a switch of the lab takes itself; less cannot be emulated */
 
 bool tb_port_is_hub(const struct tb_lab_network *network, uint32_t segment)
 {
@@ -129,6 +129,8 @@ static int change_rates(struct tb_lab_network *network, uint32_t foot, const str
     }
     if (now->out != before->out)
         tb_rate_write_change(tools[0].to, of->name, before->out, now->out, TB_RATE_HOST_QUEUE);
+    if (now->out > 0 && before->out == 0)
+        tb_rate_write_bands(tools[0].to, of->name);
     if (!now->half && (now->in != before->in || now->queue != before->queue))
         tb_rate_write_change(tools[1].to, of->port, before->in, now->in, tb_port_queue(network, foot));
     return tb_tools_run(tools, 2, NULL, 0);

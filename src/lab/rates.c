@@ -28,6 +28,11 @@ void tb_rate_write_add(FILE *to, const char *device, uint64_t bandwidth, uint64_
     write_rate(to, "add", device, bandwidth, queue);
 }
 
+void tb_rate_write_bands(FILE *to, const char *device)
+{
+    fprintf(to, "qdisc add dev %s parent 1:1 handle 2: pfifo_fast\n", device);
+}
+
 void tb_rate_write_change(FILE *to, const char *device, uint64_t before, uint64_t bandwidth, uint64_t queue)
 {
     if (bandwidth > 0)

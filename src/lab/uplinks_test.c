@@ -158,7 +158,12 @@ static void written(char *to, size_t room, uint64_t before, uint64_t rate, uint6
 
 static void rates_as_tc_reads_them(void **state)
 {
-    char line[512];
+    char line[512] = "";
+    FILE *file = fmemopen(line, sizeof line, "w");
+    assert_non_null(file);
+    tb_rate_write_bands(file, "eth7");
+    fclose(file);
+    assert_string_equal(line, "qdisc add dev eth7 parent 1:1 handle 2: pfifo_fast\n");
     written(line, sizeof line, 0, 100000000, 65536);
     assert_string_equal(line, "qdisc replace dev port7 root handle 1: stab mtu 2047 tsize 2048 mpu 84 overhead 24 "
                               "linklayer ethernet tbf rate 100000000bit burst 2048b limit 65536\n");

@@ -31,7 +31,8 @@ struct tb_wire {
     uint16_t burst; /* us: what takes it less than so long passes at once after it has rested, as in a token bucket */
 };
 
-#define TB_COST_BURST_LEAST 50u               /* of a port that has such a bucket: timers are late by so much */
+#define TB_COST_OWN_MOST    200000u /* ns: what the network of a cluster in a lab may have without being emulated */
+#define TB_COST_BURST_LEAST 50u     /* of a port that has such a bucket: timers are late by so much */
 #define TB_COST_BURST_UNIT  UINT64_C(1000000) /* ps */
 
 /* A host, or any of those that are like it. */
