@@ -9,10 +9,8 @@
 #include <stdlib.h>
 
 /* Unless it was told. */
-static void lab_assume(const char *name, uint32_t bytes)
+static void lab_assume(const char *name, const char *text)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%u", bytes);
     if (tb_param_origin(tb_param_find(name)) == TB_PARAM_DEFAULT)
         (void)tb_param_set(name, text, TB_PARAM_LAUNCHER);
 }
@@ -23,8 +21,12 @@ void tb_command_assume(bool lab)
     char text[16];
     lab = lab || getenv(TB_LAB_VARIABLE) != NULL;
     if (lab) {
-        lab_assume("switch_queue", TB_LAB_PORT_QUEUE);
-        lab_assume("port_burst", TB_LAB_PORT_BURST);
+        snprintf(text, sizeof text, "%u", TB_LAB_PORT_QUEUE);
+        lab_assume("switch_queue", text);
+        snprintf(text, sizeof text, "%u", TB_LAB_PORT_BURST);
+        lab_assume("port_burst", text);
+        lab_assume("lab_latency", TB_LAB_LATENCY);
+        lab_assume("ethernet_overhead", TB_LAB_OVERHEAD);
     }
     if (sched_getaffinity(0, sizeof cores, &cores) != 0)
         return;

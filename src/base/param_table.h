@@ -111,6 +111,8 @@ TB_PARAM_INT_ROW(ethernet_bandwidth, "1000", 1, 100000000, TB_PARAM_PLANNER, "pr
 TB_PARAM_TEXT_ROW(ethernet_table, "", TB_PARAM_PLANNER, "measured, as shm_table")
 TB_PARAM_SIZE_ROW(switch_queue, "64k", 0, 1 << 30, TB_PARAM_PLANNER,
                   "predicted: bytes that wait in a switch for one of its ports; more are lost; 0: no limit")
+TB_PARAM_TIME_ROW(lab_latency, "0", 0, TB_PARAM_PREDICTED, TB_PARAM_PLANNER,
+                  "predicted: the same where a lab does not emulate it (up to 0.2 ms); 0: as the grid file says")
 TB_PARAM_SIZE_ROW(port_burst, "0", 0, 1 << 30, TB_PARAM_PLANNER,
                   "predicted: bytes, or what passes in 50 us, that pass a port at once after a rest, as in a lab")
 TB_PARAM_TIME_ROW(loss_time, "200ms", 0, TB_PARAM_PREDICTED, TB_PARAM_PLANNER,

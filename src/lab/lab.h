@@ -11,11 +11,15 @@
 
 #include <sys/types.h>
 
-#define TB_LAB_NAME_BYTES   48
-#define TB_LAB_VARIABLE     "TOMBOLO_LAB" /* names the lab in which a process runs */
-#define TB_LAB_CONSOLE      "console"     /* the machine from which commands are run */
-#define TB_LAB_PORT_QUEUE   262144u       /* bytes before a host's port in its switch, where the grid says nothing */
-#define TB_LAB_PORT_BURST   2048u         /* bytes that pass a port at once after it has rested, or more */
+#define TB_LAB_NAME_BYTES 48
+#define TB_LAB_VARIABLE   "TOMBOLO_LAB" /* names the lab in which a process runs */
+#define TB_LAB_CONSOLE    "console"     /* the machine from which commands are run */
+#define TB_LAB_PORT_QUEUE 262144u       /* bytes before a host's port in its switch, where the grid says nothing */
+#define TB_LAB_LATENCY    "10us"        /* between two hosts of a switch, where it is not emulated, */
+#define TB_LAB_OVERHEAD                                                                                                \
+    "9us"                         /* and what a message takes of a rank's time: the kernel's work for the other        \
+                                     machines, which have no cores of their own, is in it */
+#define TB_LAB_PORT_BURST   2048u /* bytes that pass a port at once after it has rested, or more */
 #define TB_LAB_NOTE_BYTES   512
 #define TB_LAB_ANSWER_BYTES 131072 /* a report of the emulator, with longer names */
 

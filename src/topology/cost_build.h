@@ -8,6 +8,7 @@
 /* What is taken for true where nothing is said; ps and bit/s. */
 struct tb_cost_assumed {
     uint64_t near_latency, near_rate; /* of the network of a cluster, and of a host's port there */
+    uint64_t near_own;                /* of a lab, which emulates only longer ones than TB_COST_OWN_MOST; 0: no lab */
     uint64_t near_queue;              /* bytes in front of a port; 0: any number */
     uint64_t near_burst;              /* bytes that pass a port at once after it has rested */
     uint64_t far_latency, far_rate;   /* between clusters */

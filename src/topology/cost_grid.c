@@ -79,6 +79,12 @@ static void fill_uplink(struct tb_cost_builder *b, uint32_t place, const struct 
     tb_cost_builder_place(b, place)->down = down;
 }
 
+/* A lab does not emulate it: what is assumed holds. */
+static bool is_own(const struct tb_cost_builder *b, const struct tb_grid_wire *said)
+{
+    return b->assumed.near_own > 0 && said->latency <= TB_COST_OWN_MOST && said->jitter == 0 && said->loss == 0;
+}
+
 static void fill_places(struct tb_cost_builder *b, const struct tb_cost_grid *s)
 {
     for (uint32_t i = 0; i < s->grid->site_count; i++)
@@ -91,7 +97,7 @@ static void fill_places(struct tb_cost_builder *b, const struct tb_cost_grid *s)
         if (place->hub)
             wire.half = 1;
         place->port = tb_cost_builder_wire(b, &wire);
-        if (cluster->ethernet.latency != UINT64_MAX)
+        if (cluster->ethernet.latency != UINT64_MAX && !is_own(b, &cluster->ethernet))
             place->near = cluster->ethernet.latency * PS_PER_NS;
         fill_uplink(b, s->cluster_places[i], &cluster->uplink);
     }

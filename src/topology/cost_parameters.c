@@ -89,7 +89,9 @@ static int take_tables(struct tb_cost_builder *b)
 int tb_cost_parameters_open(struct tb_cost_builder *b, const struct tb_places *places)
 {
     const struct tb_params *p = &tb_param;
-    struct tb_cost_assumed assumed = {.near_latency = p->ethernet_latency * PS_PER_NS,
+    uint64_t own = p->lab_latency * PS_PER_NS, near = p->ethernet_latency * PS_PER_NS;
+    struct tb_cost_assumed assumed = {.near_latency = own > 0 ? own : near,
+                                      .near_own = own,
                                       .near_rate = (uint64_t)p->ethernet_bandwidth * MEGA,
                                       .near_queue = p->switch_queue,
                                       .near_burst = p->port_burst,
