@@ -180,7 +180,7 @@ def bounds_know_the_whole_grid():
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write("clusters:\n- {name: a, hosts: ['n[1-3]', {name: slow, bandwidth: 10}], ethernet: {bandwidth: 100, latency: 0}}\n")
         file.flush()
-        found = Bounds(TOMBOLO, gridfile.Grid(file.name), ["ethernet_overhead=0"]).of("bcast", 1 << 20)
+        found = Bounds(TOMBOLO, gridfile.Grid(file.name), ["ethernet_overhead=0", "lab_latency=0"]).of("bcast", 1 << 20)
     assert near(found.seconds, wire / 10e6 - burst(10e6)) and found.latency == 0, found
 
 
@@ -191,7 +191,7 @@ def bounds_of_what_is_no_collective():
         pair = explain(TOMBOLO, "bcast", 8, grid, "blocks", [], text=grid.pair(grid.hosts[0], grid.hosts[-1]))
         assert pair["ranks"] == 2 and pair["hosts"] == min(2, len(grid.hosts)), (name, pair["ranks"], pair["hosts"])
     grid = grid_of("two-clusters")
-    bounds = Bounds(TOMBOLO, grid, ["ethernet_overhead=0", "agent_overhead=0"])
+    bounds = Bounds(TOMBOLO, grid, ["ethernet_overhead=0", "agent_overhead=0", "lab_latency=0"])
     assert near(bounds.of("point", 16384).seconds, 0.0101 + 16384 * 1538 / 1448 * 8 / 20e6), bounds.of("point", 16384)
     assert bounds.of("point", 8, "blocks", 1).seconds < 1e-5 < 0.01 < bounds.of("point", 8, "dealt", 1).seconds  # on one host, or far
     gather, scatter = bounds.of("gatherv", 1024), bounds.of("scatter", 1024)
