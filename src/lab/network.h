@@ -125,7 +125,7 @@ int tb_kernel_link_change(struct tb_lab_network *network, uint32_t link, const c
 #define TB_RATE_HOST_QUEUE 16777216u /* more than programs can have under way; they wait, nothing is dropped */
 void tb_rate_write_add(FILE *to, const char *device, uint64_t bandwidth, uint64_t queue);
 /* In front of the port of a host that has a rate, as Linux has it in front of every port: what is marked as urgent
- * (SO_PRIORITY) goes before the rest. So many frames wait there at most. */
+ * (SO_PRIORITY) goes first, and bulk last. So many frames wait there at most. */
 #define TB_RATE_HOST_FRAMES 10000u
 void tb_rate_write_bands(FILE *to, const char *device);
 /* A rate of 0: no limit. */

@@ -83,10 +83,10 @@ static int nonsense(const struct tb_connection *c, const char *what)
 /* Options that a socket lacks (a Unix socket in tests) are no reason to refuse it. */
 static void options_set(int descriptor, enum tb_stream stream)
 {
-    int on = 1, priority = TC_PRIO_INTERACTIVE, unsent = stream == TB_STREAM_BULK ? UNSENT_BULK : UNSENT_SHORT;
+    int on = 1, priority = TC_PRIO_BULK, unsent = stream == TB_STREAM_BULK ? UNSENT_BULK : UNSENT_SHORT;
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
-    if (stream == TB_STREAM_SHORT)
+    if (stream == TB_STREAM_BULK)
         setsockopt(descriptor, SOL_SOCKET, SO_PRIORITY, &priority, sizeof(priority));
     if (tb_tcp_param.buffer > 0) {
         int bytes = (int)tb_tcp_param.buffer;
