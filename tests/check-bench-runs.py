@@ -129,7 +129,7 @@ def peers(folder):
     bounds = [[row[-6] for row in rows if row[0] == name] for name in ("bcast", "barrier", "point", "mixture")]
     started = [(job.split()[0], "--grid" in job, "--map cluster" in job, "ethernet_overhead=0" in job) for job in jobs if " mpiexec " in job]
     hosts = [job.split()[0] for job in jobs if " mpiexec " not in job]
-    if bounds != [["17081"] * 2, ["10120"] * 2, ["17081"] * 2, ["-"] * 2]:
+    if bounds != [["17001"] * 2, ["10040"] * 2, ["17001"] * 2, ["-"] * 2]:
         return f"bounds {bounds}: {out}"
     if started != [("console", True, False, True)] * 2 + [("console", True, True, True)] * 2 or hosts != ["e1"] * 8:
         return f"{started} {hosts}"
@@ -167,7 +167,7 @@ def collectives(folder):
 
 def gather_stall(folder):
     out, _ = Bench(folder).run("gather_stall", grid("cluster8"), "--sizes", "8k", "--repetitions", "5")
-    return ["Tombolo", "8192", "4.93", "30.00"] in [row[:4] for row in words_of(out)] or out
+    return ["Tombolo", "8192", "4.74", "30.00"] in [row[:4] for row in words_of(out)] or out
 
 
 def cells(line):
@@ -186,12 +186,12 @@ def levels(folder):
         return f"{heads} {out}"
     if [row[3:9] for row in rows[:2]] != [["30"] * 6, ["30", "-", "-", "30", "30", "30"]] or rows[2][2:] != ["360"] * 6:
         return f"{rows} {out}"
-    if not all(10.1 < float(row[2]) < 10.2 for row in rows[:2]):  # a latency of 10 ms, and what the hosts' ports add
+    if not all(10.0 < float(row[2]) < 10.1 for row in rows[:2]):  # a latency of 10 ms, and what a switch adds: ports pass one frame at once
         return f"{rows} {out}"
     cold = [cells(line)[2:] for line in out.split("without a message")[1].splitlines() if line.startswith("| bcast 64 KiB")]
     if cold != [["60", "-", "-", "-", "-", "-"]]:
         return f"{cold} {out}"
-    if "NOT MET  bcast 16 B, blocks: 2.96 of the bound, not 1.2" not in out or "2 of 6 cells meet their bars" not in out:
+    if "NOT MET  bcast 16 B, blocks: 2.98 of the bound, not 1.2" not in out or "2 of 6 cells meet their bars" not in out:
         return out
     return (len(jobs) == 20 and sum("--map cluster" in job for job in jobs) == 4) or f"{jobs} {out}"
 
@@ -231,12 +231,12 @@ def plans_agree(folder):
     rows = [cells(line) for line in out.splitlines() if line.startswith("| bcast")]
     if any(len(row) != 8 for row in rows) or "have dropped, all sizes together: " not in out:
         return out
-    if [row[:2] + row[4:6] for row in rows] != [["bcast 64 KiB", "lpbf", "20", "0.36"], ["bcast 64 KiB", "ecef", "20", "0.15"]]:
+    if [row[:2] + row[4:6] for row in rows] != [["bcast 64 KiB", "lpbf", "20", "0.37"], ["bcast 64 KiB", "ecef", "20", "0.15"]]:
         return out
     if any("bcast:65536:2:0:0" not in job or "--plan" not in job or "explain=1" not in job for job in jobs) or len(jobs) != 4:
         return jobs
     first = [next(name for name in ("lpbf", "ecef") if f"-{name}.plan" in job) for job in jobs]
-    wanted = ["lpbf, bcast 64 KiB: 0.36 of what was predicted", "bcast 64 KiB: ecef is not slower than lpbf", "2 cells, 3 bars missed"]
+    wanted = ["lpbf, bcast 64 KiB: 0.37 of what was predicted", "bcast 64 KiB: ecef is not slower than lpbf", "2 cells, 3 bars missed"]
     return (first == ["lpbf", "ecef", "ecef", "lpbf"] and all(text in out for text in wanted) and "congestion cubic" in out) or f"{first} {out}"
 
 
@@ -306,7 +306,7 @@ def multicast_that_fails(folder):
     with open(os.path.join(bench.bin, "mpiexec"), "a", encoding="utf-8") as f:
         f.write("sys.exit(3)\n")
     out, jobs = bench.run("multicast", "--quick", "--only", "hub", codes=(1,))
-    if out.count("NOT MET  hub: Tombolo: exit code 3") != 3 or "| barrier | 30 |" not in out:
+    if out.count("NOT MET  hub: Tombolo: exit code 3") != 4 or "| barrier | 30 |" not in out:
         return out
     out, more = bench.run("multicast", "--estimate")
     return (len(more) == len(jobs) and "all: about" in out) or out
