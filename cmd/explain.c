@@ -186,7 +186,8 @@ static void bound_print(const struct query *q, const struct scene *s, const stru
 
 static bool is_choice(const struct tb_candidate *row, const struct tb_choice *choice)
 {
-    return row->algorithm == choice->best.algorithm && row->argument == choice->best.argument;
+    return row->algorithm == choice->best.algorithm &&
+           tb_argument_written(row->argument) == tb_argument_written(choice->best.argument);
 }
 
 /* What the table says of the one that runs. */

@@ -52,6 +52,19 @@ def not_the_cheapest():
             yield f"{words}: {text}"
 
 
+def forced():
+    """Who forces what stands in the table, as it stands there, sees that row run."""
+    words = ("reduce", "--bytes", "16", "--grid", os.path.join(ROOT, "bench", "grids", "mesh3-20.yaml"), "--lab")
+    for row in json.loads(explain(*words, "--json"))["candidates"]:
+        if "wide" in row:
+            continue
+        wanted = row["algorithm"], row.get("argument", 0)
+        rule = f"reduce={wanted[0]}:{wanted[1]}" if wanted[1] else f"reduce={wanted[0]}"
+        runs = [(one["algorithm"], one.get("argument", 0)) for one in json.loads(explain(*words, "--set", rule, "--json"))["candidates"] if one["runs"]]
+        if runs != [wanted]:
+            yield f"{rule}: runs {runs}"
+
+
 def whole_for_programs():
     for words in CALLS:
         if len(json.loads(explain(*words, "--json"))["candidates"]) != len(rows_of(explain(*words, "--all"))):
@@ -458,7 +471,7 @@ def guide():
 
 
 if __name__ == "__main__":
-    sys.exit(cases.tell_problems({"few-rows": few_rows, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "many-clusters": many_clusters, "dealt": dealt,
+    sys.exit(cases.tell_problems({"few-rows": few_rows, "forced": forced, "not-the-cheapest": not_the_cheapest, "json": whole_for_programs, "bound": bounds, "many-clusters": many_clusters, "dealt": dealt,
                                   "lab": in_a_lab, "apart": apart, "sizes": sizes_nobody_knows, "plurals": plurals,
                                   "levels": chosen_levels, "known-trees": known_trees, "crossings": crossings, "multicast": multicast, "every-tree": every_tree, "short-trees": short_trees,
                                   "not-to-be-shown": not_to_be_shown, "pictures": pictures, "odd-names": odd_names, "guide": guide, "planning": planning, "reproducible": reproducible},

@@ -127,6 +127,11 @@ static inline uint64_t tb_argument_counted(uint64_t argument, uint32_t count)
 {
     return argument | (uint64_t)(32 - __builtin_clz(count)) << TB_ARGUMENT_COUNT_BITS;
 }
+/* What people write: without the number of pieces. */
+static inline uint64_t tb_argument_written(uint64_t argument)
+{
+    return argument & ((1ull << TB_ARGUMENT_COUNT_BITS) - 1);
+}
 /* 0: that cannot be said. */
 uint64_t tb_argument_of(uint64_t narrow, uint64_t wide);
 /* "4096", or "4096/32768"; with the largest units, if these are asked for. The length, as snprintf gives it. */
