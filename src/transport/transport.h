@@ -17,7 +17,7 @@ enum tb_capability {
     TB_CAP_INTEGRITY = 4,     /* bytes arrive unchanged */
     TB_CAP_REMOTE_READ = 8,   /* `read` copies straight from the other process's memory */
     TB_CAP_REMOTE_WRITE = 16, /* reserved for fabrics */
-    TB_CAP_BOARDS = 64 /* its processes have boards in common (shm/board.h) */
+    TB_CAP_BOARDS = 64        /* its processes have boards in common (shm/board.h) */
 };
 #define TB_CAP_DEPENDABLE (TB_CAP_ORDERED | TB_CAP_RELIABLE | TB_CAP_INTEGRITY)
 
