@@ -282,7 +282,7 @@ uint64_t tb_place_time(const struct tb_collective *c, uint32_t place, const stru
                        uint32_t *looks)
 {
     const struct tb_group_shape *s = c->shape;
-    uint32_t two[2];
+    uint32_t two[2] = {0};
     struct tb_stage_cost cost = {.parts = place_parts(s, place, two)};
     uint64_t longest = 0;
     for (uint32_t q = place + 1; q < s->places[place].end; q = s->places[q].end)

@@ -30,7 +30,6 @@ static void edge_compare(struct telling *t, uint32_t from, uint32_t to)
 static void edges_choose(struct tb_lpbf *l, uint32_t *order)
 {
     struct telling t = {.l = l};
-    uint32_t next = l->root;
     l->parent[l->root] = l->root;
     order[0] = l->root;
     part_told(&t, l->root, 0);
@@ -39,7 +38,7 @@ static void edges_choose(struct tb_lpbf *l, uint32_t *order)
         t.best[k] = l->arrive[l->root][k];
     }
     for (uint32_t n = 1; n < l->count; n++) {
-        next = l->root;
+        uint32_t next = l->root;
         for (uint32_t k = 0; k < l->count; k++)
             if (!t.told[k] && (next == l->root || t.best[k] < t.best[next] ||
                                (t.best[k] == t.best[next] && t.from[k] < t.from[next])))
@@ -96,7 +95,7 @@ static void times_find(struct tb_lpbf *l, const uint32_t *order)
 
 void tb_lpbf_find(struct tb_lpbf *l)
 {
-    uint32_t order[TB_LPBF_PARTS], children[TB_LPBF_PARTS];
+    uint32_t order[TB_LPBF_PARTS] = {0}, children[TB_LPBF_PARTS];
     TB_ASSERT(l->count > 0 && l->count <= TB_LPBF_PARTS && l->root < l->count);
     edges_choose(l, order);
     /* Children were told after their parents. */

@@ -263,7 +263,7 @@ static void item_handle(struct tb_engine *e, const struct tb_tray_item *item)
     const char *story = item->length > 0 ? tb_tray_behind(item) : tb_error_name(item->error);
     switch ((enum tb_tray_kind)item->kind) {
     case TB_TRAY_FRAME:
-        if (end_introduce(e, way))
+        if (way != NULL && end_introduce(e, way)) /* frames always have a way */
             up->frame(up->context, end, NULL, &item->message,
                       item->placed != NULL ? item->placed : tb_tray_behind(item), item->length);
         break;

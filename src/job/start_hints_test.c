@@ -1,4 +1,5 @@
 /* What processes are told about their start. */
+#include <stdio.h>
 #include "job/start_hints.h"
 
 #include <setjmp.h>
@@ -43,6 +44,12 @@ static void lists(void **state)
     assert_int_equal(tb_memory_kinds_check(asked), TB_ERR_ARGUMENT);
 }
 
+static void append(char *text, size_t size, const char *more)
+{
+    size_t length = strlen(text);
+    snprintf(text + length, size - length, "%s", more);
+}
+
 static void offers(void **state)
 {
     static const struct {
@@ -68,12 +75,12 @@ static void offers(void **state)
     /* The longest list that is right comes back whole; one that is longer never runs over. */
     char asked[2 * TB_MEMORY_KINDS_ROOM] = "mpi:alloc_mem";
     while (strlen(asked) + 10 < TB_MEMORY_KINDS_ROOM - sizeof TB_MEMORY_KINDS)
-        strcat(asked, ":alloc_mem");
+        append(asked, sizeof asked, ":alloc_mem");
     assert_int_equal(tb_memory_kinds_check(asked), TB_OK);
     tb_memory_kinds_offer(asked, offered);
     assert_string_equal(offered + strlen(TB_MEMORY_KINDS) + 1, asked);
     for (int i = 0; i < 20; i++)
-        strcat(asked, ":alloc_mem");
+        append(asked, sizeof asked, ":alloc_mem");
     tb_memory_kinds_offer(asked, offered);
     assert_string_equal(offered, TB_MEMORY_KINDS);
 }
