@@ -1,10 +1,10 @@
 /* What processes are told about their start. */
-#include <stdio.h>
 #include "job/start_hints.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
