@@ -289,8 +289,10 @@ int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const s
     if (given->base != taken->base || given->type != taken->type || tb_buffer_bytes(given) == 0 ||
         tb_buffer_bytes(taken) == 0)
         return MPI_SUCCESS;
+    bool other = call->comm->inter || call->what.operation >= TB_OPERATION_NEIGHBOR_ALLGATHER;
     return tb_raise_argument(call->comm, MPI_ERR_BUFFER, call->form->call, names->buffer_at, names->buffer,
-                             "the other buffer of this call is the same: MPI_IN_PLACE was perhaps meant");
+                             "the other buffer of this call is the same: %s",
+                             other ? "another one is needed" : "MPI_IN_PLACE was perhaps meant");
 }
 
 int tb_call_distinct_blocks(struct tb_call *call, const struct tb_names *names)

@@ -135,7 +135,8 @@ static void distributed(int teller, bool weighted)
 /* As given, in the same order. */
 static void adjacent(bool weighted)
 {
-    int sources[4 * LIMIT], in_weights[4 * LIMIT], destinations[4] = {0}, out_weights[4] = {0}, n_in = 0, n_out = 0;
+    int sources[4 * LIMIT] = {0}, in_weights[4 * LIMIT], destinations[4] = {0}, out_weights[4] = {0}, n_in = 0,
+                    n_out = 0;
     int got[4 * LIMIT], got_weights[4 * LIMIT], got_out[4], got_out_weights[4];
     MPI_Comm comm;
     for (int i = test_size - 1; i >= 0; i--)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that no call of MPI crashes for a null pointer: it returns an error that names the call and the argument.
+"""Checks what every call of MPI says of two mistakes: a null pointer, and one buffer for what a collective gives and takes.
 
-    tests/check-null.py                 of the build in BUILD_DIR (or build)
+    tests/check-arguments.py            of the build in BUILD_DIR (or build)
 
 For each call of mpi.h that is implemented and each of its pointers a program is written that gives null for this one and
 something right for all others, and that compares class and text of the error: MPI_ERR_ARG, or MPI_ERR_BUFFER for data. A
 call that is added to mpi.h is checked by itself; a parameter for which no value is known below is an error. Where null
 means something, as MPI_STATUS_IGNORE does, is said in MAY_BE_NULL. Calls of MPI_T must not crash, whatever they return.
+Each form of a collective with sendbuf and recvbuf is also called with one buffer as both.
 """
 import os
 import re
@@ -48,6 +49,8 @@ NEEDS_STATUS = {"MPI_Get_count", "MPI_Get_elements", "MPI_Get_elements_x", "MPI_
 BUFFERS = {"buf", "buffer", "sendbuf", "recvbuf", "inbuf", "outbuf", "inoutbuf", "origin_addr", "result_addr",
            "compare_addr", "base"}
 
+# Collectives of which the first rank takes nothing, so that its recvbuf does not matter; tests/mpi/scan.c has the others.
+MAY_SHARE = {"MPI_Exscan"}
 # Other classes than MPI_ERR_ARG, and MPI_ERR_BUFFER for data.
 CLASSES = {
     "key": "MPI_ERR_INFO_KEY", ("MPI_Info_get_nthkey", "key"): "MPI_ERR_ARG", ("MPI_Info_set", "value"): "MPI_ERR_INFO_VALUE",
@@ -169,7 +172,7 @@ static void crashed(int signal)
     _exit(1);
 }
 
-static void judge(const char *call, int position_at, const char *name, int class, int code)
+static void judge(const char *call, int position_at, const char *name, int class, const char *word, int code)
 {
     char story[MPI_MAX_ERROR_STRING] = "", wanted[100];
     int n, found = -1;
@@ -179,7 +182,7 @@ static void judge(const char *call, int position_at, const char *name, int class
     MPI_Error_class(code, &found);
     MPI_Error_string(code, story, &n);
     snprintf(wanted, sizeof wanted, "%s: argument %d (%s): ", call, position_at, name);
-    if (found != class || strncmp(story, wanted, strlen(wanted)) != 0)
+    if (found != class || strncmp(story, wanted, strlen(wanted)) != 0 || strstr(story, word) == NULL)
         printf("wrong %d class %d instead of %d: %s\n", trial, found, class, story);
     fflush(stdout);
 }
@@ -329,6 +332,20 @@ def spoken_name(calls, name):
     return name[:-2] if name[-2:] in ("_c", "_x") and bindings.base_name(calls, name) != name else name
 
 
+def write_trial(number, spoken, position, argument, kind, word, call, values):
+    return (f"    trial = {number};\n    if (trial >= from) {{\n        reset();\n"
+            f'        judge("{spoken}", {position}, "{argument}", {kind}, "{word}", {call}({", ".join(values)}));\n    }}')
+
+
+def write_shared(number, call, plain, spoken, values):
+    """A collective with one buffer for both. MPI_IN_PLACE stands for what is given, but for what a root has itself."""
+    names = [p.name for p in call.parameters]
+    at = names.index("recvbuf" if plain.startswith("MPI_Scatter") else "sendbuf")
+    values = ["data" if name in ("sendbuf", "recvbuf") else value for name, value in zip(names, values)]
+    word = "another one is needed" if "eighbor" in plain else "MPI_IN_PLACE"
+    return write_trial(number, spoken, at + 1, names[at], "MPI_ERR_BUFFER", word, call.name, values)
+
+
 def write_trials(calls, implemented):
     """The lines of the program, and what each trial is about."""
     lines, names, unknown = [], [], []
@@ -347,12 +364,14 @@ def write_trials(calls, implemented):
             kind = class_of(call, plain, parameter)
             if kind is None:
                 continue
-            arguments = ", ".join("NULL" if i == j else str(v) for j, v in enumerate(values))
             same = len(calls[spoken].parameters) == len(call.parameters)
             said = (calls[spoken] if same else call).parameters[i].name
-            lines.append(f"    trial = {len(names)};\n    if (trial >= from) {{\n        reset();\n"
-                         f'        judge("{spoken}", {i + 1}, "{said}", {kind}, {call.name}({arguments}));\n    }}')
+            given = ["NULL" if i == j else str(value) for j, value in enumerate(values)]
+            lines.append(write_trial(len(names), spoken, i + 1, said, kind, "", call.name, given))
             names.append(f"{call.name}: {parameter.name}")
+        if bindings.has_forms(calls, plain) and plain not in MAY_SHARE and "sendbuf" in (p.name for p in call.parameters):
+            lines.append(write_shared(len(names), call, plain, spoken, [str(value) for value in values]))
+            names.append(f"{call.name}: one buffer for both")
     return lines, names, unknown
 
 
@@ -396,7 +415,7 @@ def main():
             start, crashes = crash + 1, crashes + 1
     for failure in failures:
         print(failure)
-    print(f"{len(names)} null pointers, {len(failures)} of them badly answered")
+    print(f"{len(names)} mistakes, {len(failures)} of them badly answered")
     return 0 if ended and not failures else 1
 
 
