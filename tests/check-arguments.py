@@ -49,8 +49,6 @@ NEEDS_STATUS = {"MPI_Get_count", "MPI_Get_elements", "MPI_Get_elements_x", "MPI_
 BUFFERS = {"buf", "buffer", "sendbuf", "recvbuf", "inbuf", "outbuf", "inoutbuf", "origin_addr", "result_addr",
            "compare_addr", "base"}
 
-# Collectives of which the first rank takes nothing, so that its recvbuf does not matter; tests/mpi/scan.c has the others.
-MAY_SHARE = {"MPI_Exscan"}
 # Other classes than MPI_ERR_ARG, and MPI_ERR_BUFFER for data.
 CLASSES = {
     "key": "MPI_ERR_INFO_KEY", ("MPI_Info_get_nthkey", "key"): "MPI_ERR_ARG", ("MPI_Info_set", "value"): "MPI_ERR_INFO_VALUE",
@@ -369,7 +367,7 @@ def write_trials(calls, implemented):
             given = ["NULL" if i == j else str(value) for j, value in enumerate(values)]
             lines.append(write_trial(len(names), spoken, i + 1, said, kind, "", call.name, given))
             names.append(f"{call.name}: {parameter.name}")
-        if bindings.has_forms(calls, plain) and plain not in MAY_SHARE and "sendbuf" in (p.name for p in call.parameters):
+        if bindings.has_forms(calls, plain) and "sendbuf" in (p.name for p in call.parameters):
             lines.append(write_shared(len(names), call, plain, spoken, [str(value) for value in values]))
             names.append(f"{call.name}: one buffer for both")
     return lines, names, unknown
