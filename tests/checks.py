@@ -67,6 +67,7 @@ CHECKS = [
     # What the library shows.
     Check("header", ["tests/check-header.sh"], cores=1, timeout=120),
     Check("exports", ["tests/check-exports.py"], cores=1, timeout=60),
+    Check("arguments", ["tests/check-arguments.py"], timeout=300),
     Check("wrappers", ["tests/check-wrappers.sh"], cores=1, timeout=120),
     Check("found", ["tests/check-found.sh"], cores=1, timeout=240, cases=True),
     Check("install", ["tests/check-install.sh", f"{BUILD}/variants/gcc"], cores=1, timeout=120, needs=["build-gcc"]),

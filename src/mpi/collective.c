@@ -240,25 +240,35 @@ static const void *block_absolute(const struct tb_type *type, uint64_t from)
     return leads ? (const void *)(uintptr_t)from : NULL;
 }
 
+static int check_arrays(const struct tb_call *call, const struct tb_names *names, const struct tb_vector *vector)
+{
+    const char *name = call->form->call;
+    if (vector->counts.base == NULL)
+        return tb_raise_null(call->comm, name, names->count_at, names->count);
+    if (vector->displs.base == NULL)
+        return tb_raise_null(call->comm, name, names->count_at + 1, vector->displs_name);
+    return vector->typed && vector->types == NULL ? tb_raise_null(call->comm, name, names->datatype_at, names->datatype)
+                                                  : MPI_SUCCESS;
+}
+
 int tb_call_vector(struct tb_call *call, const struct tb_names *names, enum tb_symbol symbol,
                    const struct tb_vector *vector, uint64_t *bytes)
 {
     uint32_t blocks = call->blocks[symbol];
     if (vector->buffer == MPI_IN_PLACE)
         return tb_call_in_place(call, names, false);
-    if (blocks > 0 && (vector->counts.base == NULL || vector->displs.base == NULL))
-        return tb_raise_null(call->comm, call->form->call, names->count_at + (vector->counts.base == NULL ? 0 : 1),
-                             vector->counts.base == NULL ? names->count : "displs");
-    int code = call_tables(call);
+    int code = blocks > 0 ? check_arrays(call, names, vector) : MPI_SUCCESS;
+    if (code == MPI_SUCCESS)
+        code = call_tables(call);
     if (code != MPI_SUCCESS)
         return code;
     struct tb_buffer *table = call->tables + (symbol == TB_SYMBOL_IN ? 0 : call->blocks[TB_SYMBOL_IN]);
     uint64_t largest = 0;
     for (uint32_t i = 0; i < blocks; i++) {
-        MPI_Datatype datatype = vector->types != NULL ? vector->types[i] : vector->type;
+        MPI_Datatype datatype = vector->typed ? vector->types[i] : vector->type;
         MPI_Count count = tb_ints_at(vector->counts, i);
         const struct tb_type *type = tb_type_given(datatype, count);
-        uint64_t unit = vector->types != NULL || type == NULL ? 1 : (uint64_t)type->extent;
+        uint64_t unit = vector->typed || type == NULL ? 1 : (uint64_t)type->extent;
         uint64_t from = (uint64_t)tb_ints_at(vector->displs, i) * unit;
         const void *checked = vector->buffer != NULL ? vector->buffer : block_absolute(type, from);
         if (!tb_check_data(type, checked, count) || !tb_check_machines(call->comm, type, count))
@@ -279,8 +289,10 @@ int tb_call_distinct(struct tb_call *call, const struct tb_names *names, const s
     if (given->base != taken->base || given->type != taken->type || tb_buffer_bytes(given) == 0 ||
         tb_buffer_bytes(taken) == 0)
         return MPI_SUCCESS;
+    bool other = call->comm->inter || call->what.operation >= TB_OPERATION_NEIGHBOR_ALLGATHER;
     return tb_raise_argument(call->comm, MPI_ERR_BUFFER, call->form->call, names->buffer_at, names->buffer,
-                             "the other buffer of this call is the same: MPI_IN_PLACE was perhaps meant");
+                             "the other buffer of this call is the same: %s",
+                             other ? "another one is needed" : "MPI_IN_PLACE was perhaps meant");
 }
 
 int tb_call_distinct_blocks(struct tb_call *call, const struct tb_names *names)

@@ -26,7 +26,9 @@ struct tb_vector {
     const void *buffer;
     struct tb_ints counts, displs;
     MPI_Datatype type;
-    const MPI_Datatype *types; /* of each block, and then displs are in bytes; NULL: all have the same one */
+    const MPI_Datatype *types; /* of each block, and then displs are in bytes */
+    bool typed;                /* there are such; otherwise all have the same one */
+    const char *displs_name;
 };
 
 /* All that return an int raise an error of the call and return its code, or MPI_SUCCESS. Which call it is the form

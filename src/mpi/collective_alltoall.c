@@ -63,8 +63,8 @@ int tb_mpi_Alltoallv(const struct tb_form *form, const void *sendbuf, struct tb_
 {
     static const struct tb_names send_names = SIDE("send", "counts", "type", 1, 4, 9),
                                  receive_names = SIDE("recv", "counts", "type", 5, 8, 9);
-    const struct tb_vector send = {sendbuf, sendcounts, sdispls, sendtype, NULL};
-    const struct tb_vector receive = {recvbuf, recvcounts, rdispls, recvtype, NULL};
+    const struct tb_vector send = {sendbuf, sendcounts, sdispls, sendtype, NULL, false, "sdispls"};
+    const struct tb_vector receive = {recvbuf, recvcounts, rdispls, recvtype, NULL, false, "rdispls"};
     return alltoall_vectors(form, &send_names, &receive_names, TB_OPERATION_ALLTOALLV, &send, &receive, comm);
 }
 
@@ -74,7 +74,7 @@ int tb_mpi_Alltoallw(const struct tb_form *form, const void *sendbuf, struct tb_
 {
     static const struct tb_names send_names = SIDE("send", "counts", "types", 1, 4, 9),
                                  receive_names = SIDE("recv", "counts", "types", 5, 8, 9);
-    const struct tb_vector send = {sendbuf, sendcounts, sdispls, MPI_DATATYPE_NULL, sendtypes};
-    const struct tb_vector receive = {recvbuf, recvcounts, rdispls, MPI_DATATYPE_NULL, recvtypes};
+    const struct tb_vector send = {sendbuf, sendcounts, sdispls, MPI_DATATYPE_NULL, sendtypes, true, "sdispls"};
+    const struct tb_vector receive = {recvbuf, recvcounts, rdispls, MPI_DATATYPE_NULL, recvtypes, true, "rdispls"};
     return alltoall_vectors(form, &send_names, &receive_names, TB_OPERATION_ALLTOALLW, &send, &receive, comm);
 }

@@ -94,7 +94,7 @@ int tb_mpi_Gatherv(const struct tb_form *form, const void *sendbuf, MPI_Count se
                    MPI_Comm comm)
 {
     static const struct tb_names send = SIDE("send", 1, 8, 9), receive = SIDES("recv", 4, 7, 8, 9);
-    const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL};
+    const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL, false, "displs"};
     struct tb_call call;
     int code = tb_call_open(&call, form, &send, TB_OPERATION_GATHERV, comm);
     if (code == MPI_SUCCESS)
@@ -133,7 +133,7 @@ int tb_mpi_Scatterv(const struct tb_form *form, const void *sendbuf, struct tb_i
                     MPI_Comm comm)
 {
     static const struct tb_names send = SIDES("send", 1, 4, 8, 9), receive = SIDE("recv", 5, 8, 9);
-    const struct tb_vector blocks = {sendbuf, sendcounts, displs, sendtype, NULL};
+    const struct tb_vector blocks = {sendbuf, sendcounts, displs, sendtype, NULL, false, "displs"};
     struct tb_call call;
     int code = tb_call_open(&call, form, &receive, TB_OPERATION_SCATTERV, comm);
     if (code == MPI_SUCCESS)
@@ -192,7 +192,7 @@ int tb_mpi_Allgatherv(const struct tb_form *form, const void *sendbuf, MPI_Count
                       MPI_Comm comm)
 {
     static const struct tb_names send = SIDE("send", 1, 0, 8), receive = SIDES("recv", 4, 7, 0, 8);
-    const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL};
+    const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL, false, "displs"};
     struct tb_call call;
     int code = tb_call_open(&call, form, &send, TB_OPERATION_ALLGATHERV, comm);
     if (code == MPI_SUCCESS)

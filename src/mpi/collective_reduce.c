@@ -88,8 +88,11 @@ static int reduce_all(const struct tb_form *form, const struct tb_names *send, c
                                  "%s is an intercommunicator, for which this is not defined", tb_comm_name(call.comm));
     if (code != MPI_SUCCESS)
         return tb_call_end(&call, code);
-    /* There is nobody before the first rank: what it gives as recvbuf does not matter, unless its data is there. */
-    bool takes = operation != TB_OPERATION_EXSCAN || call.comm->rank > 0 || sendbuf == MPI_IN_PLACE;
+    /* There is nobody before the first rank: what it gives as recvbuf does not matter, unless its data is there. What
+     * it gives must not be there: the mistake is the same on all ranks, and one that went on alone would be out of
+     * step. */
+    bool takes =
+        operation != TB_OPERATION_EXSCAN || call.comm->rank > 0 || sendbuf == MPI_IN_PLACE || sendbuf == recvbuf;
     code = bind_reduction(&call, send, receive, sendbuf, recvbuf, count, datatype, op, true, takes);
     return tb_call_end(&call, code);
 }

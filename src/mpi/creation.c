@@ -43,7 +43,8 @@ int tb_creation_check(struct tb_creation *creation, const char *stringtag, int p
         code = tb_error_code(MPI_ERR_INFO, call, "argument %d (info): this is no info object, or it has been freed",
                              position + 1);
     else if (result == NULL)
-        code = tb_error_code(MPI_ERR_ARG, call, "argument %d (new communicator): the pointer is null", position + 3);
+        code = tb_error_code(MPI_ERR_ARG, call, "argument %d (%s): the pointer is null", position + 3,
+                             creation->result_name);
     return code == MPI_SUCCESS ? code : tb_raise_creation(creation, code);
 }
 
@@ -80,7 +81,7 @@ int tb_creation_make(const struct tb_creation *creation, MPI_Group group, const 
 int tb_mpi_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info, MPI_Errhandler errhandler,
                                   MPI_Comm *newcomm)
 {
-    struct tb_creation creation = {.call = "MPI_Comm_create_from_group"};
+    struct tb_creation creation = {.call = "MPI_Comm_create_from_group", .result_name = "newcomm"};
     struct tb_comm *made = NULL;
     int code = tb_creation_check(&creation, stringtag, 2, info, errhandler, newcomm);
     if (code != MPI_SUCCESS)

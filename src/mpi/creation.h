@@ -8,7 +8,7 @@
 /* A call that makes a communicator from groups alone: its error handler is that of the new one, and told of what goes
  * wrong before there is one. */
 struct tb_creation {
-    const char *call;
+    const char *call, *result_name; /* "newcomm", as the argument for it is called */
     struct tb_errhandler *errhandler;
     const struct tb_info *hints; /* NULL: none */
 };

@@ -275,7 +275,7 @@ static void give_side(const struct tb_topo *topo, int room, int degree, const in
     if (count == 0)
         return;
     memcpy(ranks, from, count * sizeof *ranks);
-    if (topo->dist.weighted && weights != MPI_UNWEIGHTED && weights != MPI_WEIGHTS_EMPTY && weights != NULL)
+    if (topo->dist.weighted && weights != MPI_UNWEIGHTED && weights != MPI_WEIGHTS_EMPTY)
         memcpy(weights, from_weights, count * sizeof *weights);
 }
 
@@ -296,6 +296,10 @@ int tb_mpi_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], i
         return tb_raise_null(c, call, 3, "sources");
     if (maxoutdegree > 0 && topo->dist.outdegree > 0 && destinations == NULL)
         return tb_raise_null(c, call, 6, "destinations");
+    if (maxindegree > 0 && topo->dist.indegree > 0 && topo->dist.weighted && sourceweights == NULL)
+        return tb_raise_null(c, call, 4, "sourceweights");
+    if (maxoutdegree > 0 && topo->dist.outdegree > 0 && topo->dist.weighted && destweights == NULL)
+        return tb_raise_null(c, call, 7, "destweights");
     give_side(topo, maxindegree, topo->dist.indegree, topo->dist.sources, topo->dist.source_weights, sources,
               sourceweights);
     give_side(topo, maxoutdegree, topo->dist.outdegree, topo->dist.destinations, topo->dist.destination_weights,

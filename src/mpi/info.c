@@ -176,7 +176,8 @@ static int check_key(const char *call, MPI_Info handle, const char *key, struct 
     if (*info == NULL)
         return tb_raise_info(NULL, call, 1, handle);
     if (key == NULL || key[0] == 0)
-        return tb_raise_argument(NULL, MPI_ERR_INFO_KEY, call, 2, "key", "the key is empty");
+        return tb_raise_argument(NULL, MPI_ERR_INFO_KEY, call, 2, "key",
+                                 key == NULL ? "the pointer is null" : "the key is empty");
     if (strlen(key) >= MPI_MAX_INFO_KEY)
         return tb_raise_argument(NULL, MPI_ERR_INFO_KEY, call, 2, "key", "the key is longer than %d characters",
                                  MPI_MAX_INFO_KEY - 1);
@@ -265,8 +266,8 @@ int tb_mpi_Info_set(MPI_Info info, const char *key, const char *value)
     if (info == MPI_INFO_ENV)
         return tb_raise_argument(NULL, MPI_ERR_INFO, call, 1, "info", "MPI_INFO_ENV cannot be changed");
     if (value == NULL || strlen(value) >= MPI_MAX_INFO_VAL)
-        return tb_raise_argument(NULL, MPI_ERR_INFO_VALUE, call, 3, "value", "the value is %s",
-                                 value == NULL ? "null" : "too long");
+        return tb_raise_argument(NULL, MPI_ERR_INFO_VALUE, call, 3, "value",
+                                 value == NULL ? "the pointer is null" : "the value is too long");
     int error = tb_info_put(i, key, value);
     return error < 0 ? tb_raise_below(NULL, error, call) : MPI_SUCCESS;
 }

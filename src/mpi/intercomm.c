@@ -163,7 +163,7 @@ int tb_mpi_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
                                         MPI_Errhandler errhandler, MPI_Comm *newintercomm)
 {
     static const char call[] = "MPI_Intercomm_create_from_groups";
-    struct tb_creation creation = {.call = call};
+    struct tb_creation creation = {.call = call, .result_name = "newintercomm"};
     const struct tb_group *group = tb_group_find(local_group);
     struct tb_comm *local = NULL, *made = NULL;
     uint32_t remote = 0, leader = (uint32_t)local_leader;

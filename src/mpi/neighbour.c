@@ -180,7 +180,7 @@ int tb_mpi_Neighbor_allgatherv(const struct tb_form *form, const void *sendbuf, 
                                MPI_Datatype recvtype, MPI_Comm comm)
 {
     static const struct tb_names send = SIDE("send", 1, 8), receive = SIDES("recv", "type", 4, 8);
-    const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL};
+    const struct tb_vector blocks = {recvbuf, recvcounts, displs, recvtype, NULL, false, "displs"};
     struct tb_call call;
     int code = open_call(&call, form, &send, TB_OPERATION_NEIGHBOR_ALLGATHERV, comm);
     if (code == MPI_SUCCESS)
@@ -214,8 +214,8 @@ int tb_mpi_Neighbor_alltoallv(const struct tb_form *form, const void *sendbuf, s
                               struct tb_ints rdispls, MPI_Datatype recvtype, MPI_Comm comm)
 {
     static const struct tb_names send_names = SIDES("send", "type", 1, 9), receive_names = SIDES("recv", "type", 5, 9);
-    const struct tb_vector send = {sendbuf, sendcounts, sdispls, sendtype, NULL};
-    const struct tb_vector receive = {recvbuf, recvcounts, rdispls, recvtype, NULL};
+    const struct tb_vector send = {sendbuf, sendcounts, sdispls, sendtype, NULL, false, "sdispls"};
+    const struct tb_vector receive = {recvbuf, recvcounts, rdispls, recvtype, NULL, false, "rdispls"};
     return exchange_vectors(form, &send_names, &receive_names, TB_OPERATION_NEIGHBOR_ALLTOALLV, &send, &receive, comm);
 }
 
@@ -227,7 +227,9 @@ int tb_mpi_Neighbor_alltoallw(const struct tb_form *form, const void *sendbuf, s
 {
     static const struct tb_names send_names = SIDES("send", "types", 1, 9),
                                  receive_names = SIDES("recv", "types", 5, 9);
-    const struct tb_vector send = {sendbuf, sendcounts, tb_ints_wide(sdispls), MPI_DATATYPE_NULL, sendtypes};
-    const struct tb_vector receive = {recvbuf, recvcounts, tb_ints_wide(rdispls), MPI_DATATYPE_NULL, recvtypes};
+    const struct tb_vector send = {sendbuf, sendcounts, tb_ints_wide(sdispls), MPI_DATATYPE_NULL, sendtypes,
+                                   true,    "sdispls"};
+    const struct tb_vector receive = {recvbuf, recvcounts, tb_ints_wide(rdispls), MPI_DATATYPE_NULL, recvtypes,
+                                      true,    "rdispls"};
     return exchange_vectors(form, &send_names, &receive_names, TB_OPERATION_NEIGHBOR_ALLTOALLW, &send, &receive, comm);
 }

@@ -24,6 +24,8 @@ struct wanted {
     const MPI_Info *infos;
     int first_argument;             /* that of the command, for messages */
     uint32_t started[TB_APP_LIMIT]; /* of each program, so many processes were asked for in the end */
+    const char *missing;            /* an array, at `missing_at`, or NULL */
+    int missing_at;
 };
 
 /* ---- what the root wants ----------------------------------------------------------------------------------------- */
@@ -166,9 +168,10 @@ static int want_all(const struct wanted *w, uint64_t context, struct tb_spawn *s
     uint32_t first = 0;
     int code = MPI_SUCCESS;
     *spawn = (struct tb_spawn){.model = tb_self.job.first == 0 ? tb_self.job.app : 0};
+    if (w->missing != NULL)
+        return tb_error_code(MPI_ERR_ARG, w->call, "argument %d (%s): the pointer is null", w->missing_at, w->missing);
     if (w->count == 0)
-        return tb_error_code(MPI_ERR_ARG, w->call,
-                             "argument 1 (count): there must be 1 to %u programs, with all arrays", TB_APP_LIMIT);
+        return tb_error_code(MPI_ERR_ARG, w->call, "argument 1 (count): there must be 1 to %u programs", TB_APP_LIMIT);
     spawn->apps = calloc((size_t)w->count, sizeof *spawn->apps);
     if (spawn->apps == NULL)
         return tb_error_code(MPI_ERR_NO_MEM, w->call, "out of memory for what is to be started");
@@ -307,6 +310,15 @@ int tb_mpi_Comm_spawn(const char *command, char *argv[], int maxprocs, MPI_Info 
     return spawn(&w, comm, root, intercomm, array_of_errcodes);
 }
 
+/* The first array that is not there: its name, and its place among the arguments. */
+static int find_missing(char *const *commands, const int *maxprocs, const MPI_Info *infos, const char **name)
+{
+    if (commands != NULL && maxprocs != NULL && infos != NULL)
+        return 0;
+    *name = commands == NULL ? "array_of_commands" : maxprocs == NULL ? "array_of_maxprocs" : "array_of_info";
+    return commands == NULL ? 2 : maxprocs == NULL ? 4 : 5;
+}
+
 int tb_mpi_Comm_spawn_multiple(int count, char *array_of_commands[], char **array_of_argv[],
                                const int array_of_maxprocs[], const MPI_Info array_of_info[], int root, MPI_Comm comm,
                                MPI_Comm *intercomm, int array_of_errcodes[])
@@ -314,11 +326,16 @@ int tb_mpi_Comm_spawn_multiple(int count, char *array_of_commands[], char **arra
     static const char call[] = "MPI_Comm_spawn_multiple";
     struct tb_comm *c = tb_comm_find(comm);
     bool is_root = c != NULL && c->rank == (uint32_t)root;
-    if (is_root && (count <= 0 || (uint32_t)count > TB_APP_LIMIT || array_of_commands == NULL ||
-                    array_of_maxprocs == NULL || array_of_info == NULL))
-        count = 0; /* which all are told */
+    const char *missing = NULL;
+    int missing_at = 0;
+    if (is_root && (count <= 0 || (uint32_t)count > TB_APP_LIMIT))
+        count = 0; /* which all are told, as they are of an array that is missing */
+    else if (is_root)
+        missing_at = find_missing(array_of_commands, array_of_maxprocs, array_of_info, &missing);
     struct wanted w = {.call = call,
-                       .count = count,
+                       .count = missing != NULL ? 0 : count,
+                       .missing = missing,
+                       .missing_at = missing_at,
                        .commands = array_of_commands,
                        .argvs = (char *const *const *)array_of_argv,
                        .maxprocs = array_of_maxprocs,

@@ -311,7 +311,7 @@ int tb_mpi_Compare_and_swap(const void *origin_addr, const void *compare_addr, v
     if (code == MPI_SUCCESS)
         code = check_sides(&a);
     if (code == MPI_SUCCESS && compare_addr == NULL)
-        code = tb_win_raise_null(a.found, a.call, 2, "compare_addr");
+        code = tb_win_raise_argument(a.found, MPI_ERR_BUFFER, a.call, 2, "compare_addr", "the pointer is null");
     if (code == MPI_SUCCESS)
         tb_access_compare(a.found->window, origin_addr, compare_addr, result_addr, &a.to);
     return code;

@@ -1,5 +1,6 @@
 #include "mpi/win_check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "mpi/check.h"
@@ -48,9 +49,11 @@ int tb_win_check_data(struct tb_win *w, const char *call, const struct tb_win_da
     int code = check_type(w, call, data->datatype_at, data->name, data->datatype);
     if (code == MPI_SUCCESS)
         code = check_count(w, call, data->count_at, data->name, data->count, type);
-    if (code == MPI_SUCCESS)
-        code = tb_win_raise_argument(w, MPI_ERR_BUFFER, call, data->address_at, data->name, "the pointer is null");
-    return code;
+    if (code != MPI_SUCCESS)
+        return code;
+    char name[16]; /* "origin_addr" */
+    snprintf(name, sizeof name, "%s_addr", data->name);
+    return tb_win_raise_argument(w, MPI_ERR_BUFFER, call, data->address_at, name, "the pointer is null");
 }
 
 int tb_win_check_rank(struct tb_win *w, const char *call, int position, const char *name, int rank)
