@@ -42,9 +42,10 @@ demo: all
 test: setup-test all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier quick
 
-## make test-all   all tests (installs a cross compiler, other MPI libraries and SimGrid for some of them)
+## make test-all   all tests, an hour and more: many only wait, so more run at a time than there are cores (installs a cross
+##                 compiler, other MPI libraries and SimGrid for some of them)
 test-all: setup-test-all all
-	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all
+	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all --jobs 4
 
 ## make test-fault every fault again and again: trials, passed, median and worst time (an hour; FAULTS='--only PATTERN …')
 test-fault: setup-test all

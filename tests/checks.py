@@ -57,7 +57,7 @@ CHECKS = [
     build("gcc", "-Dwerror=true"),
     build("clang", "-Dwerror=true", "CC=clang-14", "CXX=clang++-14", tier="all"),
     Check("lint", ["tools/lint", "--quick", f"{BUILD}/variants/clang"], tier="all", timeout=600, needs=["build-clang"]),
-    Check("analyse", ["tools/lint", f"{BUILD}/variants/clang"], tier="all", timeout=3600, needs=["build-clang"]),
+    Check("analyse", ["tools/lint", "--shipped", f"{BUILD}/variants/clang"], tier="all", timeout=3600, needs=["build-clang"]),
     unit("gcc"),
     build("asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", targets="unit"),
     unit("asan"),
@@ -83,7 +83,7 @@ CHECKS = [
 
     # Whole jobs.
     Check("examples", ["tests/check-examples.sh"], timeout=120, cases=True),
-    Check("mpi", ["tests/mpi/run", "--jobs", "2"], timeout=400, timeout_all=3600, cases=True),
+    Check("mpi", ["tests/mpi/run", "--jobs", "2"], timeout=400, timeout_all=7200, cases=True),
     Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
     Check("places", ["tests/lab/places"], cores=1, timeout=300, cases=True),
     Check("links", ["tests/lab/links"], tier="all", timeout=240, cases=True),

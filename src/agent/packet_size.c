@@ -5,8 +5,9 @@
 #include <sys/socket.h>
 
 #define SEGMENT      536         /* bytes; with all headers it is less than the 576 of any IPv4 network */
-#define PAUSE_NS     3000000000u /* between answers; who is asked once a second makes no longer ones */
+#define PAUSE_NS     2000000000u /* between answers; who is asked once a second makes no longer ones */
 #define SILENT_NS    4000000000u /* of a connection while others answer; what was lost has been sent again four times */
+#define RESENT_NS    1000000000u /* after others have begun to answer: what is sent again later finds a way that is up */
 #define KNOWN_NS     1500000000u /* of one with large segments after others have met that */
 #define DEAD_NS      6000000000u /* where nothing of ours is lost: if it is what they send, they find that out before */
 #define PASSED_BYTES 8192u       /* by a connection that does not stand still */
@@ -29,14 +30,16 @@ static bool is_small(int socket)
     return getsockopt(socket, IPPROTO_TCP, TCP_MAXSEG, &segment, &length) == 0 && segment <= SEGMENT;
 }
 
-/* Whether the kernel sends something again that is not taken. A proxy that has stopped takes what fits its memory, and
- * then says that there is no more room. */
-static bool is_lost(int socket)
+/* Whether the kernel sends something again that is not taken, and has done so in the `ns` that are over since the way
+ * was seen to be up: behind a cut that is healed it waits longer and longer before it does. A proxy that has stopped
+ * takes what fits its memory, and then says that there is no more room. */
+static bool is_lost(int socket, uint64_t ns)
 {
     struct tcp_info info = {0};
     socklen_t length = sizeof info;
     return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
-           (info.tcpi_unacked > 0 && info.tcpi_retransmits > 0);
+           (info.tcpi_unacked > 0 && info.tcpi_retransmits > 0 &&
+            info.tcpi_last_data_sent * UINT64_C(1000000) + RESENT_NS <= ns);
 }
 
 enum tb_packet_verdict tb_packet_size_judge(const struct tb_packet_size *size, int socket, uint64_t since, uint64_t now)
@@ -44,12 +47,13 @@ enum tb_packet_verdict tb_packet_size_judge(const struct tb_packet_size *size, i
     if (size->answered_since == 0 || now - size->answered > PAUSE_NS)
         return TB_PACKET_UNKNOWN;
     uint64_t begin = since > size->answered_since ? since : size->answered_since;
+    uint64_t answers = size->answered > begin ? size->answered - begin : 0; /* how long others have gone on */
     bool made_small = is_small(socket);
-    if (now - begin <= (size->small && !made_small ? KNOWN_NS : SILENT_NS))
+    if (answers <= (size->small && !made_small ? KNOWN_NS : SILENT_NS))
         return TB_PACKET_UNKNOWN;
     if (made_small)
         return TB_PACKET_NONE;
-    if (size->small || is_lost(socket))
+    if (size->small || is_lost(socket, now - begin))
         return TB_PACKET_TOO_LARGE;
     return now - begin > DEAD_NS ? TB_PACKET_DEAD : TB_PACKET_UNKNOWN;
 }

@@ -53,11 +53,11 @@ static void silence_among_answers(void **state)
         uint64_t first, last, since, now; /* seconds */
         enum tb_packet_verdict verdict;
     } rows[] = {
-        {10, 20, 12, 20, TB_PACKET_TOO_LARGE},
-        {10, 20, 17, 20, TB_PACKET_UNKNOWN},  /* not for long */
-        {18, 20, 5, 20, TB_PACKET_UNKNOWN},   /* all were silent until just now */
-        {10, 14, 12, 20, TB_PACKET_UNKNOWN},  /* all are */
-        {10, 20, 12, 22, TB_PACKET_TOO_LARGE} /* a question is under way */
+        {10, 20, 12, 20, TB_PACKET_TOO_LARGE}, {10, 20, 17, 20, TB_PACKET_UNKNOWN}, /* not for long */
+        {18, 20, 5, 20, TB_PACKET_UNKNOWN},                                         /* all were silent until just now */
+        {10, 14, 12, 20, TB_PACKET_UNKNOWN},                                        /* all are */
+        {10, 20, 12, 22, TB_PACKET_TOO_LARGE},                                      /* a question is under way */
+        {10, 15, 12, 17, TB_PACKET_UNKNOWN} /* others have answered for three seconds of it */
     };
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
