@@ -4,10 +4,8 @@
 #include "collectives/odd_places_test.h"
 #include "collectives/random_places_test.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "collectives/algorithms.h"
+#include "collectives/apart_test.h"
 
 #define PIECES 8192
 
@@ -409,16 +407,10 @@ static void pipelines_of_any_length(void **state)
     }
 }
 
-static bool is_tier_all(void)
-{
-    const char *tier = getenv("TEST_TIER");
-    return tier != NULL && strcmp(tier, "all") == 0;
-}
-
 /* More of them in all tests. */
 static uint32_t trees_count(void)
 {
-    return is_tier_all() ? TREES_ALL : TREES;
+    return tb_tests_tier_all() ? TREES_ALL : TREES;
 }
 
 #define ROOTS 2u /* for each tree; all of them over the trees */
@@ -577,22 +569,6 @@ static void random_forests(void **state)
     forest_seed = 0;
 }
 
-/* Side by side, a process each, since some take minutes. */
-static int run_apart(const struct CMUnitTest *tests, size_t count)
-{
-    int failed = 0, status;
-    for (size_t i = 0; i < count; i++) {
-        const struct CMUnitTest alone[] = {tests[i]};
-        pid_t pid = fork();
-        if (pid == 0)
-            _exit(cmocka_run_group_tests(alone, NULL, NULL) != 0);
-        failed += pid < 0;
-    }
-    while (wait(&status) > 0)
-        failed += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-    return failed;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_algorithm_is_valid),
@@ -604,5 +580,6 @@ int main(void)
                                        cmocka_unit_test(odd_clusters_of_which_one_is_absent),
                                        cmocka_unit_test(random_trees_of_two_groups),
                                        cmocka_unit_test(random_forests)};
-    return is_tier_all() ? run_apart(tests, sizeof tests / sizeof tests[0]) : cmocka_run_group_tests(tests, NULL, NULL);
+    return tb_tests_tier_all() ? tb_tests_run_apart(tests, sizeof tests / sizeof tests[0])
+                               : cmocka_run_group_tests(tests, NULL, NULL);
 }
