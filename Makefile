@@ -11,7 +11,7 @@ QUICK ?=
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup setup-test setup-test-all setup-bench demo test test-all test-fault bench bench-collectives bench-datatypes bench-gateways \
+.PHONY: all setup setup-test setup-test-all setup-bench demo test test-all test-long test-fault bench bench-collectives bench-datatypes bench-gateways \
         bench-lab bench-levels bench-model bench-multicast bench-peers bench-planned bench-planning bench-rma install format lint clean help
 
 ## make            build the library and the commands into build/
@@ -42,10 +42,14 @@ demo: all
 test: setup-test all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier quick
 
-## make test-all   all tests, an hour and more: many only wait, so more run at a time than there are cores (installs a cross
-##                 compiler, other MPI libraries and SimGrid for some of them)
+## make test-all   all tests but those of test-long, more than an hour: many only wait, so more run at a time than there are
+##                 cores (installs a cross compiler, other MPI libraries and SimGrid for some of them)
 test-all: setup-test-all all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all --jobs 4
+
+## make test-long  the analyzer, and all unit tests under the address sanitizer: an hour
+test-long: setup-test all
+	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier long
 
 ## make test-fault every fault again and again: trials, passed, median and worst time (an hour; FAULTS='--only PATTERN …')
 test-fault: setup-test all

@@ -3,7 +3,7 @@
 name      what it is called in the output and in build/test-logs/NAME.log
 command   words; run from the root of the repository. In its environment BUILD_DIR names the ordinary build, and
           TEST_TIER is quick or all, for those that have more to show when there is time
-tier      "quick" is part of `make test`; "all" only of `make test-all`
+tier      "quick" is part of `make test`; "all" only of `make test-all`; "long" of `make test-long`, which runs nothing else
 timeout   seconds; a generous multiple of what it takes, since the machine may be busy; timeout_all for TEST_TIER=all
 needs     names of rows that must have succeeded before
 cores     how many cores it keeps busy; rows that take one run side by side
@@ -34,8 +34,8 @@ def build(name, *options, targets="all", tier="quick"):
                  tier=tier, timeout=600, builds=True)
 
 
-def unit(name, tier="quick"):
-    return Check(f"unit-{name}", ["tests/unit/run", f"{BUILD}/variants/{name}"], tier=tier, timeout=600, timeout_all=3600,
+def unit(name, *words, tier="quick"):
+    return Check("-".join(["unit", name, *words]), ["tests/unit/run", f"{BUILD}/variants/{name}", *words], tier=tier, timeout=600, timeout_all=3600,
                  needs=[f"build-{name}"], cases=True)
 
 
@@ -53,14 +53,16 @@ CHECKS = [
     Check("format", ["tools/format", "--check"], cores=1, timeout=60),
 
     # Warnings are errors under both compilers; the unit tests, plain and under the sanitizers. Clang and the thread
-    # sanitizer, which seldom find what the others do not, are for the tier "all".
+    # sanitizer, which seldom find what the others do not, are for the tier "all"; the analyzer, and the address sanitizer
+    # with all tests and watching stack frames, which take as long as everything else, for the tier "long".
     build("gcc", "-Dwerror=true"),
     build("clang", "-Dwerror=true", "CC=clang-14", "CXX=clang++-14", tier="all"),
     Check("lint", ["tools/lint", "--quick", f"{BUILD}/variants/clang"], tier="all", timeout=600, needs=["build-clang"]),
-    Check("analyse", ["tools/lint", "--shipped", f"{BUILD}/variants/clang"], tier="all", timeout=3600, needs=["build-clang"]),
+    Check("analyse", ["tools/lint", "--shipped", f"{BUILD}/variants/clang"], tier="long", timeout=3600, needs=["build-clang"]),
     unit("gcc"),
     build("asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", targets="unit"),
     unit("asan"),
+    unit("asan", "long", tier="long"),
     build("tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1", targets="unit", tier="all"),
     unit("tsan", tier="all"),
 
