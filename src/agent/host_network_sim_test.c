@@ -281,8 +281,8 @@ static void large_packets_that_are_lost(void **state)
     tb_host_network_want(&w[0].network, 0, &there);
     uint16_t flags = 0;
     for (int i = 0; i < 80 && w[0].note[0] == 0; i++) {
-        loop_sim_run(&sim, 100 * MS);
         flags |= answer(link[0], &pongs);
+        loop_sim_run(&sim, 100 * MS);
     }
     assert_int_equal(flags, 0); /* not before it was found out */
     assert_non_null(strstr(w[0].note, "large packets are lost between host "));
