@@ -510,6 +510,12 @@ void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *pro
     tb_error(error, "%s", story); /* which a peer that cannot be reached may have replaced */
 }
 
+void tb_channel_fail(struct tb_channel *channel, const struct tb_failure *f)
+{
+    if (tb_failure_keep(channel->collective, f))
+        arrivals_drop(channel->engine, channel->collective);
+}
+
 void tb_channel_pass_on(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,
                         const struct tb_failure *f)
 {

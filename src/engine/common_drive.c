@@ -14,7 +14,8 @@ int tb_common_different(const struct tb_common_drive *s, uint32_t rank, const ch
     return tb_error(TB_ERR_MISMATCH,
                     "ranks call different collectives: as number %u on this communicator rank %u has called %s, this "
                     "rank (%u) %s",
-                    s->drive.collective, rank, theirs, tb_common_rank(s, s->rank), tb_common_name(s->what));
+                    s->drive.collective, rank, theirs, tb_common_rank(s, s->rank),
+                    s->operation < TB_OPERATION_COUNT ? tb_common_name(s->what) : tb_operation_name(s->operation));
 }
 
 int tb_common_unlike(const struct tb_common_drive *s, uint32_t rank, uint64_t theirs, uint64_t mine)
@@ -30,6 +31,8 @@ int tb_common_disagreement(const struct tb_common_drive *s, const struct tb_boar
         return tb_common_different(s, tb_common_rank(s, rank), "another one");
     if (cell->what != s->what)
         return tb_common_different(s, tb_common_rank(s, rank), tb_common_name(cell->what));
+    if (cell->operation != s->operation)
+        return tb_common_different(s, tb_common_rank(s, rank), tb_operation_name(cell->operation));
     if (cell->root != s->root)
         return tb_error(TB_ERR_MISMATCH, "%s: rank %u takes rank %u for the root, this rank takes rank %u",
                         tb_common_name(s->what), tb_common_rank(s, rank),

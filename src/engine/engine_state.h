@@ -20,6 +20,7 @@
 #include "engine/cast.h"
 #include "engine/channel.h"
 #include "engine/context.h"
+#include "engine/deadlock.h"
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "engine/failure.h"
@@ -80,6 +81,7 @@ struct tb_engine {
     struct tb_stories stories;
     struct tb_windows windows;
     struct tb_accesses accesses;
+    struct tb_deadlock deadlock;
 };
 
 /* ---- the lock and progress (wait.c) ------------------------------------------------------------------------------ */

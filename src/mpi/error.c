@@ -127,6 +127,8 @@ int tb_error_class_of(int error)
         return MPI_ERR_TRUNCATE;
     case TB_ERR_UNSUPPORTED:
         return MPI_ERR_UNSUPPORTED_OPERATION;
+    case TB_ERR_EPOCH:
+        return MPI_ERR_RMA_SYNC;
     case TB_ERR_INTERNAL:
         return MPI_ERR_INTERN;
     default:
