@@ -455,6 +455,7 @@ static void proc_tell(struct tb_engine *e, uint32_t proc, const struct tb_messag
     if (proc == e->config.transport.self.index || (connected && (known == NULL || known->endpoint == NULL)))
         return;
     struct tb_peer *p = tb_peer_of(e, proc);
+    e->told = true;
     if (p != NULL)
         tb_peer_answer(p, m);
 }

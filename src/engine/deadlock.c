@@ -127,6 +127,7 @@ static bool demand_read(const struct tb_message *m, struct tb_demand *d)
 
 static void frame_send(struct tb_peer *p, const struct tb_message *m)
 {
+    p->engine->told = true;
     if (p->self)
         tb_frame_kinds[m->kind].handle(p, m, NULL, 0);
     else

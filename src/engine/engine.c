@@ -398,6 +398,16 @@ static bool engine_flushed(void *context)
            tb_transport_set_idle(&e->transports);
 }
 
+int tb_engine_flush_told(struct tb_engine *engine)
+{
+    bool told = false;
+    tb_engine_lock(engine);
+    for (uint32_t i = 0; i < tb_engine_lanes(engine); i++)
+        told |= tb_engine_lane(engine, i)->told;
+    tb_engine_unlock(engine);
+    return told ? tb_engine_flush(engine) : TB_OK;
+}
+
 int tb_engine_flush(struct tb_engine *engine)
 {
     for (uint32_t i = 0; i < tb_engine_lanes(engine); i++)

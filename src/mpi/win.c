@@ -27,8 +27,9 @@ int tb_win_code_below(const struct tb_win *win, int error, const char *call)
 {
     char name[MPI_MAX_OBJECT_NAME + 16];
     tb_win_print(win, name, sizeof name);
-    if (error == TB_ERR_EPOCH || error == TB_ERR_MISMATCH)
-        return tb_error_code(MPI_ERR_RMA_SYNC, call, "%s: %s", name, tb_window_why(win->window, error));
+    if (error == TB_ERR_EPOCH || error == TB_ERR_MISMATCH || (error == TB_ERR_GIVEN_UP && !tb_param.keep_going))
+        return tb_error_code_following(
+            tb_error_code(MPI_ERR_RMA_SYNC, call, "%s: %s", name, tb_window_why(win->window, error)), error);
     if (error != TB_ERR_ARGUMENT)
         return tb_error_code_below(error, call);
     return tb_error_code(MPI_ERR_RMA_RANGE, call, "%s", tb_error_story());

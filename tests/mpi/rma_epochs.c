@@ -20,6 +20,12 @@ static MPI_Group only(int rank)
     return one;
 }
 
+/* One whose host mate has gone on need not know why that has. */
+static bool told_by_another(const char *text)
+{
+    return test_size > 2 && (strstr(text, "has gone on without") != NULL || strstr(text, "has given up") != NULL);
+}
+
 /* The code of a call that cannot go well says who, and in which window. */
 static void told(const char *call, int code, int rank, const char *what)
 {
@@ -28,8 +34,8 @@ static void told(const char *call, int code, int rank, const char *what)
     MPI_Error_class(code, &class);
     MPI_Error_string(code, text, &length);
     snprintf(who, sizeof who, "rank %d", rank);
-    if (class != MPI_ERR_RMA_SYNC || strstr(text, "\"halo\"") == NULL || (rank >= 0 && strstr(text, who) == NULL) ||
-        strstr(text, what) == NULL || strstr(text, call) != text)
+    bool right = told_by_another(text) || ((rank < 0 || strstr(text, who) != NULL) && strstr(text, what) != NULL);
+    if (class != MPI_ERR_RMA_SYNC || strstr(text, "\"halo\"") == NULL || !right || strstr(text, call) != text)
         test_fail(__FILE__, __LINE__, "MPI_ERR_RMA_SYNC that names call, window and rank", "class %d (%s) of %s", class,
                   text, call);
 }
@@ -128,7 +134,7 @@ static void fence_beside_free(void)
         told(w.rank == 0 ? "MPI_Win_fence" : "MPI_Win_free", code, 1 - w.rank,
              w.rank == 0 ? "MPI_Win_free" : "MPI_Win_fence");
     MPI_Error_class(code, &class);
-    CHECK(class == MPI_ERR_RMA_SYNC || (w.size > 2 && class == MPI_ERR_OTHER), "class %d", class);
+    CHECK_EQUAL(class, MPI_ERR_RMA_SYNC);
     CHECK(win == w.win, "the window is gone");
     still_works();
 }
