@@ -113,8 +113,7 @@ static bool passed_by(struct tb_common_drive *s, const struct tb_board_cell *cel
     const struct tb_board_member *m = tb_board_member_of(s->board, rank);
     bool left = atomic_load_explicit(&m->done.value, memory_order_relaxed) == TB_BOARD_LEFT;
     if (!tb_board_called(cell, s->drive.place))
-        s->drive.error =
-            tb_common_different(s, tb_common_rank(s, s->called), left ? "nothing and has left" : NULL);
+        s->drive.error = tb_common_different(s, tb_common_rank(s, s->called), left ? "nothing and has left" : NULL);
     return true;
 }
 

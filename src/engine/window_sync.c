@@ -543,8 +543,9 @@ bool tb_window_describe(bool (*ready)(void *context), void *context, struct tb_w
     struct tb_window *w;
     uint32_t first, end, n = 1;
     if (tb_window_awaits(ready, context, 0, &d, &w)) {
-        while (tb_window_awaits(ready, context, n, &next, &w))
-            n++;
+        for (; tb_window_awaits(ready, context, n, &next, &w); n++)
+            if (d.what == TB_DEMANDED_UNLOCK && d.rank == d.number)
+                d = next; /* whoever has it says more than whose it is */
         wait->owner = w->channel->owner;
         wait->state = states[d.what];
         wait->rank = d.rank;
