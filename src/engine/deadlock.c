@@ -382,8 +382,7 @@ static void story_write(const struct tb_question *q, bool never, char *story)
                                       : ", which waits in %s for process %u",
                                name_of(&q->way[i]), q->way[i].proc);
     if (never)
-        snprintf(story + at, size - at, "%s and never will: it is in MPI_Finalize; %s",
-                 q->hops > 0 ? "; that is needed" : "", remedy(d));
+        snprintf(story + at, size - at, " and never will: it is in MPI_Finalize; %s", remedy(d));
     else
         snprintf(story + at, size - at, ": they wait for each other for ever; %s", remedy(d));
 }
@@ -503,6 +502,8 @@ void tb_deadlock_answered(struct tb_peer *p, const struct tb_message *m, const v
     d.proc = (uint32_t)(m->offset >> 32);
     switch (sound ? (uint32_t)m->offset : ANSWER_NOTHING) {
     case ANSWER_NEVER:
+        if (q->hops > 0)
+            break; /* whoever waits for that is told so itself, and goes on */
         question_end(q, true);
         return;
     case ANSWER_WAITS:
