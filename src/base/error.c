@@ -73,11 +73,24 @@ const char *tb_error_story(void)
 const char *tb_error_name(int code)
 {
     static const char *const names[] = {
-        "success",         "out of memory",    "system call failed", "wrong argument",
-        "limit reached",   "peer unreachable", "message truncated",  "protocol error",
-        "forbidden",       "closed",           "timed out",          "not supported here",
-        "cancelled",       "mismatch",         "internal error",     "given up by another rank",
+        "success",
+        "out of memory",
+        "system call failed",
+        "wrong argument",
+        "limit reached",
+        "peer unreachable",
+        "message truncated",
+        "protocol error",
+        "forbidden",
+        "closed",
+        "timed out",
+        "not supported here",
+        "cancelled",
+        "mismatch",
+        "internal error",
+        "given up by another rank",
         "partial element",
+        "epochs do not match",
     };
     if (code > 0)
         return code == TB_AGAIN ? "try again" : "pending";

@@ -27,6 +27,7 @@ enum {
     TB_ERR_MISMATCH = -13,    /* ranks called different collectives, or with different arguments */
     TB_ERR_INTERNAL = -14,    /* a bug of ours */
     TB_ERR_GIVEN_UP = -15,    /* another rank has given up a collective */
+    TB_ERR_EPOCH = -17,       /* what other ranks would have to do in a window never comes */
     TB_ERR_PARTIAL = -16      /* a message ends within an element of the type that it is received as */
 };
 

@@ -455,6 +455,7 @@ static void proc_tell(struct tb_engine *e, uint32_t proc, const struct tb_messag
     if (proc == e->config.transport.self.index || (connected && (known == NULL || known->endpoint == NULL)))
         return;
     struct tb_peer *p = tb_peer_of(e, proc);
+    e->told = true;
     if (p != NULL)
         tb_peer_answer(p, m);
 }
@@ -508,6 +509,12 @@ void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *pro
         arrivals_drop(channel->engine, channel->collective);
     members_tell(channel, program, binding->local, &f);
     tb_error(error, "%s", story); /* which a peer that cannot be reached may have replaced */
+}
+
+void tb_channel_fail(struct tb_channel *channel, const struct tb_failure *f)
+{
+    if (tb_failure_keep(channel->collective, f))
+        arrivals_drop(channel->engine, channel->collective);
 }
 
 void tb_channel_pass_on(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,

@@ -24,6 +24,8 @@ struct tb_channel {
     bool counted;        /* its processes are, by the engine's peers */
     bool driven;         /* there is a driver of composite steps, for all ranks that need one: */
     struct tb_driven drivers[TB_DRIVERS_LIMIT], proposed[TB_DRIVERS_LIMIT];
+    struct tb_window *window;   /* it is that of a window; or NULL */
+    bool left;                  /* that is, and this process has ended its part of MPI without having freed it */
     struct tb_list kept;        /* struct tb_kept: of collectives that have drivers of their own */
     const struct tb_peer *lost; /* one of its processes that is gone, and not in good order; NULL: none is */
 };
@@ -71,6 +73,8 @@ static inline uint32_t tb_channel_places(const struct tb_channel *c, const struc
  * NULL, and says with whom this process has steps, and how many composite ones. The story stays. */
 void tb_channel_give_up(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,
                         int error);
+/* A collective of its own that somebody will not take part in: it is remembered, and what has come of it dropped. */
+void tb_channel_fail(struct tb_channel *channel, const struct tb_failure *f);
 /* Passes a failure on, if it spreads. */
 void tb_channel_pass_on(struct tb_channel *channel, const struct tb_program *program, const struct tb_binding *binding,
                         const struct tb_failure *f);

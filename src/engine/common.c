@@ -113,8 +113,7 @@ static bool passed_by(struct tb_common_drive *s, const struct tb_board_cell *cel
     const struct tb_board_member *m = tb_board_member_of(s->board, rank);
     bool left = atomic_load_explicit(&m->done.value, memory_order_relaxed) == TB_BOARD_LEFT;
     if (!tb_board_called(cell, s->drive.place))
-        s->drive.error =
-            tb_common_different(s, tb_common_rank(s, s->called), left ? "nothing and has left" : "another one");
+        s->drive.error = tb_common_different(s, tb_common_rank(s, s->called), left ? "nothing and has left" : NULL);
     return true;
 }
 
@@ -130,7 +129,7 @@ static bool state_agree(struct tb_common_drive *s)
                 return true;
             bool blocks = tb_common_exchanges(s);
             if (TB_UNLIKELY(cell->collective != s->drive.collective || cell->what != s->what || cell->root != s->root ||
-                            cell->failed || (!blocks && cell->bytes != s->bytes))) {
+                            cell->operation != s->operation || cell->failed || (!blocks && cell->bytes != s->bytes))) {
                 s->drive.error = tb_common_disagreement(s, cell, s->called);
                 s->foreign = cell->collective != s->drive.collective;
                 return true;
@@ -219,7 +218,7 @@ static int state_verdict(const struct tb_common_drive *s)
         return tb_common_different(s, s->foreign_rank, tb_operation_name(s->foreign_operation));
     const struct tb_failure f = {tb_match_collective(s->drive.collective, s->foreign_operation, 0), s->foreign_rank, 0,
                                  false, 0};
-    return tb_failure_explain(&f);
+    return tb_failure_explain(&f, s->drive.channel->rank, s->operation);
 }
 
 /* Goes on as far as possible. True: it is finished, well or not. `n` grows with what was done. */

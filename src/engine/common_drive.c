@@ -9,12 +9,25 @@ const char *tb_common_name(unsigned what)
     return what < TB_COMPOSITE_COUNT ? tb_operation_name(operations[what]) : "nothing known";
 }
 
+/* As this rank has called it. */
+static const char *name_here(const struct tb_common_drive *s)
+{
+    return s->operation < TB_OPERATION_COUNT ? tb_common_name(s->what) : tb_operation_name(s->operation);
+}
+
 int tb_common_different(const struct tb_common_drive *s, uint32_t rank, const char *theirs)
 {
+    if (theirs == NULL && s->operation >= TB_OPERATION_COUNT)
+        return tb_error(
+            TB_ERR_MISMATCH,
+            "rank %u has gone on without %s: not all ranks have come to it, or it has called something else", rank,
+            tb_operation_name(s->operation));
+    if (theirs == NULL)
+        theirs = "another one";
     return tb_error(TB_ERR_MISMATCH,
                     "ranks call different collectives: as number %u on this communicator rank %u has called %s, this "
                     "rank (%u) %s",
-                    s->drive.collective, rank, theirs, tb_common_rank(s, s->rank), tb_common_name(s->what));
+                    s->drive.collective, rank, theirs, tb_common_rank(s, s->rank), name_here(s));
 }
 
 int tb_common_unlike(const struct tb_common_drive *s, uint32_t rank, uint64_t theirs, uint64_t mine)
@@ -27,9 +40,11 @@ int tb_common_unlike(const struct tb_common_drive *s, uint32_t rank, uint64_t th
 int tb_common_disagreement(const struct tb_common_drive *s, const struct tb_board_cell *cell, uint32_t rank)
 {
     if (cell->collective != s->drive.collective)
-        return tb_common_different(s, tb_common_rank(s, rank), "another one");
+        return tb_common_different(s, tb_common_rank(s, rank), NULL);
     if (cell->what != s->what)
         return tb_common_different(s, tb_common_rank(s, rank), tb_common_name(cell->what));
+    if (cell->operation != s->operation)
+        return tb_common_different(s, tb_common_rank(s, rank), tb_operation_name(cell->operation));
     if (cell->root != s->root)
         return tb_error(TB_ERR_MISMATCH, "%s: rank %u takes rank %u for the root, this rank takes rank %u",
                         tb_common_name(s->what), tb_common_rank(s, rank),
@@ -43,5 +58,5 @@ int tb_common_disagreement(const struct tb_common_drive *s, const struct tb_boar
 
 int tb_common_abandoned(const struct tb_common_drive *s, uint32_t rank)
 {
-    return tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", tb_common_name(s->what), tb_common_rank(s, rank));
+    return tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", name_here(s), tb_common_rank(s, rank));
 }

@@ -315,6 +315,7 @@ static int engine_prepare(struct tb_engine *e)
     e->control = e->config.control;
     tb_list_init(&e->ports.busy);
     tb_list_init(&e->accesses.waiting);
+    tb_list_init(&e->deadlock.questions);
     tb_port_open(&e->ports.network);
     tb_list_init(&e->runs.all);
     tb_list_init(&e->runs.working);
@@ -397,6 +398,16 @@ static bool engine_flushed(void *context)
            tb_transport_set_idle(&e->transports);
 }
 
+int tb_engine_flush_told(struct tb_engine *engine)
+{
+    bool told = false;
+    tb_engine_lock(engine);
+    for (uint32_t i = 0; i < tb_engine_lanes(engine); i++)
+        told |= tb_engine_lane(engine, i)->told;
+    tb_engine_unlock(engine);
+    return told ? tb_engine_flush(engine) : TB_OK;
+}
+
 int tb_engine_flush(struct tb_engine *engine)
 {
     for (uint32_t i = 0; i < tb_engine_lanes(engine); i++)
@@ -415,6 +426,7 @@ void tb_engine_close(struct tb_engine *engine)
     tb_channels_leave(e);
     tb_transport_set_close(&e->transports);
     tb_channels_close(e);
+    tb_deadlock_work.close(&e->deadlock);
     tb_accesses_work.close(&e->accesses);
     tb_peers_close(&e->peers);
     tb_match_close(&e->matcher);

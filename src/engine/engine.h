@@ -107,6 +107,9 @@ int tb_engine_load_params(void);
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine);
 /* Everything that was sent has left, or its peer is gone. Blocks. Before tb_engine_close in MPI_Finalize. */
 int tb_engine_flush(struct tb_engine *engine);
+/* The same if others were told that a collective is given up, or asked what they wait for: nobody waits for that, and a
+ * process that leaves would take a connection that is only then made for a broken one. */
+int tb_engine_flush_told(struct tb_engine *engine);
 /* After all channels were closed by their owners, and without a standby. Requests that are not finished never will be.
  */
 void tb_engine_close(struct tb_engine *engine);
@@ -434,15 +437,21 @@ enum tb_wait_kind {
     TB_WAIT_RECEIVE,
     TB_WAIT_PROBE,
     TB_WAIT_COLLECTIVE,
+    TB_WAIT_WINDOW,   /* a synchronisation of a window */
     TB_WAIT_CONDITION /* anything else, as `ready` and `context` say */
 };
 
 /* How far that is. */
 enum tb_wait_state {
-    TB_WAIT_NOTHING, /* a send: it has not been asked for yet; a receive: nothing has come that it matches; a
-                      * collective: nothing is known of `rank` */
-    TB_WAIT_MOVING,  /* its data is on its way, from or to `rank` */
-    TB_WAIT_UNCALLED /* a collective: `rank` has not called it */
+    TB_WAIT_NOTHING,  /* a send: it has not been asked for yet; a receive: nothing has come that it matches; a
+                       * collective: nothing is known of `rank` */
+    TB_WAIT_MOVING,   /* its data is on its way, from or to `rank` */
+    TB_WAIT_UNCALLED, /* a collective: `rank` has not called it */
+    /* Of a window: */
+    TB_WAIT_POST,     /* `rank` has not called MPI_Win_post */
+    TB_WAIT_COMPLETE, /* it has not called MPI_Win_complete */
+    TB_WAIT_LOCK, /* the lock of rank `other`, which `rank` has or waits for as well; if that is the same, others do */
+    TB_WAIT_APPLY /* it has not said that all accesses have come */
 };
 
 /* One thread that waits in an engine. It refers to what is valid only while the engine stays locked. */
@@ -455,8 +464,11 @@ struct tb_wait {
     uint8_t operation;
     bool library;           /* a message that the library itself exchanges */
     const char *collective; /* binding.call of a collective */
-    void *owner;            /* of its channel */
-    uint32_t rank;          /* in the communicator; TB_ANY_RANK: any, or nobody in particular */
+    bool counted;           /* a collective that ranks count, as this number: */
+    uint32_t number;
+    void *owner;          /* of its channel */
+    uint32_t rank;        /* in the communicator; TB_ANY_RANK: any, or nobody in particular */
+    uint32_t other, more; /* of a window: as `state` says; and how many ranks besides `rank` are waited for */
     uint64_t match, mask;
     bool (*ready)(void *context);
     void *context;

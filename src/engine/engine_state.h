@@ -20,6 +20,7 @@
 #include "engine/cast.h"
 #include "engine/channel.h"
 #include "engine/context.h"
+#include "engine/deadlock.h"
 #include "engine/driver.h"
 #include "engine/engine.h"
 #include "engine/failure.h"
@@ -53,6 +54,7 @@ struct tb_engine {
     bool threaded; /* several threads of the program may call at a time */
     bool shared;   /* they, or a standby: locks are taken */
     bool aside;    /* a standby makes progress: what may call functions of the program's is put off */
+    bool told;     /* others were told or asked something that they need not wait for */
     bool inside;   /* in progress already: upcalls and callbacks must not poll again */
     uint8_t representation;
     uint32_t lane;          /* which one of the lanes it is */
@@ -80,6 +82,7 @@ struct tb_engine {
     struct tb_stories stories;
     struct tb_windows windows;
     struct tb_accesses accesses;
+    struct tb_deadlock deadlock;
 };
 
 /* ---- the lock and progress (wait.c) ------------------------------------------------------------------------------ */

@@ -95,8 +95,20 @@ void tb_failures_free(struct tb_failures *failures)
     free(failures);
 }
 
-int tb_failure_explain(const struct tb_failure *f)
+int tb_failure_explain(const struct tb_failure *f, uint32_t self, uint8_t mine)
 {
+    uint8_t theirs = TB_MATCH_OPERATION(f->match);
+    if (theirs == TB_OPERATION_FINALIZES)
+        return tb_error(TB_ERR_EPOCH, "rank %u is in MPI_Finalize and has not called %s", f->rank,
+                        tb_operation_name(mine));
+    if (theirs == TB_OPERATION_ELSEWHERE)
+        return tb_error(TB_ERR_EPOCH,
+                        "rank %u has not called %s, since it has waited in another call for those who have: these have "
+                        "given it up",
+                        f->rank, tb_operation_name(mine));
+    if (theirs != mine && (theirs > TB_OPERATION_COUNT || mine > TB_OPERATION_COUNT))
+        return tb_error(TB_ERR_MISMATCH, "ranks call different collectives: rank %u has called %s, this rank (%u) %s",
+                        f->rank, tb_operation_name(theirs), self, tb_operation_name(mine));
     return tb_error(TB_ERR_GIVEN_UP, "rank %u has given up %s, number %u on this communicator, and says why itself",
                     f->rank, tb_operation_name(TB_MATCH_OPERATION(f->match)), TB_MATCH_NUMBER(f->match));
 }

@@ -35,6 +35,8 @@ const struct tb_frame_kind tb_frame_kinds[TB_FRAME_KINDS] = {
     [TB_KIND_LOCKED] = {.handle = tb_serve_word},
     [TB_KIND_POST] = {.handle = tb_serve_word},
     [TB_KIND_REFUSED] = {.handle = tb_access_refused},
+    [TB_KIND_ASK] = {.handle = tb_deadlock_asked},
+    [TB_KIND_ANSWER] = {.handle = tb_deadlock_answered},
     [TB_KIND_FAILED] = {.handle = failure_heard},
     [TB_KIND_CAST] = {.handle = tb_cast_invited},
     [TB_MULTICAST_CONFIRM] = {.handle = tb_multicast_port_hear},

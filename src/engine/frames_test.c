@@ -39,8 +39,8 @@ static void known_kinds_have_a_handler(void **state)
 /* Of one-sided access some cannot be empty. */
 static bool is_right(uint32_t kind)
 {
-    static const uint8_t filled[] = {TB_KIND_PUT_RUNS, TB_KIND_GET,  TB_KIND_ACCUMULATE, TB_KIND_COMPARE,
-                                     TB_KIND_PUT,      TB_KIND_LOCK, TB_KIND_GOT,        TB_KIND_REFUSED};
+    static const uint8_t filled[] = {TB_KIND_PUT_RUNS, TB_KIND_GET, TB_KIND_ACCUMULATE, TB_KIND_COMPARE, TB_KIND_PUT,
+                                     TB_KIND_LOCK,     TB_KIND_GOT, TB_KIND_REFUSED,    TB_KIND_ASK};
     return is_known(kind) && memchr(filled, (int)kind, sizeof filled) == NULL;
 }
 

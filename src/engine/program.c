@@ -218,6 +218,8 @@ void tb_alone_describe(const struct tb_request *request, struct tb_wait *wait)
     const struct tb_drive *d = &TB_CONTAINER(request, const struct alone, request)->room.drive;
     wait->collective = d->binding->call;
     wait->operation = d->binding->operation;
+    wait->counted = !d->binding->numbered && d->binding->local == NULL;
+    wait->number = d->collective;
     tb_channel_driver(d->channel, d->binding, d->step)->driver->describe(d, wait);
 }
 

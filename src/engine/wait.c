@@ -344,7 +344,8 @@ static void patience_slow(struct tb_engine *e, struct patience *p)
         p->last = engine_yield(e, now);
         return;
     }
-    tb_sleeping.sleep(e, patience_tell(e, p));
+    uint64_t tell = patience_tell(e, p), look = tb_deadlock_work.look(e);
+    tb_sleeping.sleep(e, tell < look ? tell : look);
     patience_renew(p);
 }
 

@@ -26,6 +26,8 @@ static void run_describe(const struct tb_run *run, struct tb_wait *wait)
     }
     wait->collective = run->binding.call;
     wait->operation = run->binding.operation;
+    wait->counted = !run->binding.numbered && run->binding.local == NULL;
+    wait->number = run->binding.numbers[0];
     if (weight == 3) {
         const struct tb_drive *d = &found->room.drive;
         run->drivers[d->step->contract.driver].driver->describe(d, wait);
@@ -86,6 +88,8 @@ static bool waiter_describe(const struct tb_waiter *w, struct tb_wait *wait)
         return false;
     if (w->request != NULL) {
         tb_request_describe(w->request, wait);
+    } else if (tb_window_describe(w->ready, w->context, wait)) {
+        wait->kind = TB_WAIT_WINDOW;
     } else if (!tb_probe_describe(w, wait)) {
         wait->kind = TB_WAIT_CONDITION;
         wait->ready = w->ready;

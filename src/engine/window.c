@@ -154,6 +154,11 @@ uint32_t tb_window_blocker(const struct tb_window_rank *r)
     return known ? w->near->blocker(w->near_context, tb_window_number(r)) : TB_ANY_RANK;
 }
 
+bool tb_window_uses(const struct tb_window *w, uint32_t rank, uint32_t by)
+{
+    return w->near != NULL && w->near->uses != NULL && w->near->uses(w->near_context, rank, by);
+}
+
 void tb_window_refuse_blocked(struct tb_window *w)
 {
     while (w->lock.waits && !tb_list_empty(&w->lock.queue) &&

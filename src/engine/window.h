@@ -15,11 +15,13 @@
  *
  * All functions take the engine's lock. Those that wait make progress meanwhile; `call` is the MPI call in which they
  * do. All return TB_OK or an error with its story, in any case without waiting for a process that is gone:
- * TB_ERR_PEER, TB_ERR_ARGUMENT (a target has refused an access: it is outside of its window), TB_ERR_MEMORY. */
+ * TB_ERR_PEER, TB_ERR_EPOCH (what is waited for cannot come), TB_ERR_ARGUMENT (a target has refused an access: it is
+ * outside of its window), TB_ERR_MEMORY. */
 #ifndef TB_ENGINE_WINDOW_H
 #define TB_ENGINE_WINDOW_H
 
 #include "base/base.h"
+#include "schedule/schedule.h"
 
 struct tb_channel;
 struct tb_engine;
@@ -68,6 +70,8 @@ struct tb_window_near {
     /* One that is gone and had the lock of a rank, or waited for it: who comes behind does not get it. TB_ANY_RANK:
      * there is none. */
     uint32_t (*blocker)(void *context, uint32_t rank);
+    /* Whether a rank of this host has the lock of another one, or waits for it. */
+    bool (*uses)(void *context, uint32_t rank, uint32_t by);
     /* Gives it back. The rank on this host that may have its turn now and waits for it, or TB_ANY_RANK. */
     uint32_t (*unlock)(void *context, uint32_t rank, bool exclusive);
 };
@@ -84,10 +88,17 @@ struct tb_window_config {
     void *near_context;
 };
 
+/* What ranks of a window meet for, in a barrier of its communicator: binding.operation of that. */
+enum tb_window_meeting { TB_WINDOW_FENCE = TB_OPERATION_WIN_FENCE, TB_WINDOW_FREE = TB_OPERATION_WIN_FREE };
+
 int tb_window_open(struct tb_engine *engine, const struct tb_window_config *config, struct tb_window **window);
 /* Others may ask for a lock, or do anything while this process computes: a standby watches, if some of them need frames
  * for that. When all have opened it, since `near` may not know before who reaches whom. */
 void tb_window_watch(struct tb_window *window);
+/* This process has ended its part of MPI and will not synchronise it any more. Accesses of others go on. */
+void tb_window_leave_for_good(struct tb_window *window);
+/* The story of an error of a collective of it, with what is known better here. */
+const char *tb_window_why(struct tb_window *window, int error);
 /* After everybody's accesses have ended, and been heard to have: behind a barrier. */
 void tb_window_close(struct tb_window *window);
 

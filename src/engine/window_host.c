@@ -535,6 +535,14 @@ static void near_bury(void *context, uint32_t rank)
     h->gone++;
 }
 
+static bool near_uses(void *context, uint32_t rank, uint32_t by)
+{
+    const struct tb_window_host *h = context;
+    const struct member *m = member_of(h, rank);
+    uint32_t place = h->places[by];
+    return m != NULL && place != NOWHERE && atomic_load(&m->users[place]) > 0;
+}
+
 static uint32_t near_blocker(void *context, uint32_t rank)
 {
     const struct tb_window_host *h = context;
@@ -560,5 +568,6 @@ const struct tb_window_near tb_window_host_near = {.map = near_map,
                                                    .join = near_join,
                                                    .pass = near_pass,
                                                    .bury = near_bury,
+                                                   .uses = near_uses,
                                                    .blocker = near_blocker,
                                                    .unlock = near_unlock};

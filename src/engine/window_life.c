@@ -222,6 +222,7 @@ int tb_window_open(struct tb_engine *engine, const struct tb_window_config *conf
     for (uint32_t i = 0; engine->windows.count == 0 && i < TB_WINDOW_BUCKETS; i++)
         tb_list_init(&engine->windows.buckets[i]);
     if (error == TB_OK) {
+        w->channel->window = w;
         tb_list_append(tb_windows_bucket(&engine->windows, w->context), &w->in_bucket);
         engine->windows.count++;
     }
@@ -234,6 +235,23 @@ int tb_window_open(struct tb_engine *engine, const struct tb_window_config *conf
     return TB_OK;
 }
 
+void tb_window_leave_for_good(struct tb_window *window)
+{
+    tb_engine_lock(window->engine);
+    window->channel->left = true;
+    tb_engine_unlock(window->engine);
+}
+
+const char *tb_window_why(struct tb_window *window, int error)
+{
+    tb_engine_lock(window->engine);
+    if (error == TB_ERR_EPOCH && window->story[0] != 0)
+        tb_error(error, "%s", window->story);
+    window->story[0] = 0;
+    tb_engine_unlock(window->engine);
+    return tb_error_story();
+}
+
 void tb_window_close(struct tb_window *window)
 {
     struct tb_window *w = window;
@@ -244,8 +262,11 @@ void tb_window_close(struct tb_window *window)
     bool written = give_up_writers(w, (uintptr_t)w->base, (uintptr_t)w->base + w->size);
     for (uint32_t i = 0; i < w->region_count; i++)
         written |= give_up_writers(w, w->regions[i].from, w->regions[i].to);
-    for (uint32_t rank = 0; rank < w->channel->size; rank++)
+    for (uint32_t rank = 0; rank < w->channel->size; rank++) {
         tb_window_hold(&w->ranks[rank], TB_LOCK_NONE);
+        tb_deadlock_forget(&w->ranks[rank]);
+    }
+    w->channel->window = NULL;
     tb_list_remove(&w->in_bucket);
     e->windows.count--;
     tb_engine_unlock(e);

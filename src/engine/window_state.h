@@ -3,6 +3,7 @@
 #ifndef TB_ENGINE_WINDOW_STATE_H
 #define TB_ENGINE_WINDOW_STATE_H
 
+#include "engine/deadlock.h"
 #include "engine/engine.h"
 #include "engine/window_lock.h"
 #include "wire/wire.h"
@@ -23,6 +24,8 @@ struct tb_window_rank {
     uint64_t wanted;                 /* bytes that were asked for and have not come */
     struct tb_list held;             /* accesses that wait for the lock */
     uint32_t posts;                  /* POSTs of it that no start has used */
+    bool started;                    /* one was used by a start that is not completed */
+    bool absent;                     /* it will not post, as far as a start knows that waits for it */
     uint8_t locked;                  /* enum tb_lock_mode: what is held, ... */
     uint8_t locking;                 /* ... and what was asked for */
     bool queued, near;               /* a ticket waits for its turn; what is held is the lock in memory */
@@ -37,6 +40,8 @@ struct tb_window_rank {
     bool flushing, unlocking, ended, exposed; /* ...that there is; it may access this process's memory by a post */
     struct tb_lock_seat seat;
     bool lost; /* its end was noticed */
+
+    struct tb_question *question; /* what is asked because of it; or NULL */
 };
 
 /* Memory of a dynamic window. */
@@ -65,6 +70,7 @@ struct tb_window {
     struct tb_lock_queue lock; /* of this process's memory */
     uint64_t begun;            /* accesses, whose number this is */
     struct tb_list busy;       /* ranks that there may be something to wait for, as targets */
+    char story[400];           /* why the last wait that could not end was ended */
     struct tb_window_rank ranks[];
 };
 
@@ -105,6 +111,15 @@ void tb_window_give_way(struct tb_window_rank *r, bool exclusive);
 /* The same lock: a place is given up. Who is gone and keeps others from having it; TB_ANY_RANK: nobody. */
 void tb_window_give_up(struct tb_window_rank *r);
 uint32_t tb_window_blocker(const struct tb_window_rank *r);
+/* Whether a rank of this host has the lock of another one's memory, or waits for it. */
+bool tb_window_uses(const struct tb_window *w, uint32_t rank, uint32_t by);
+/* The nth thing that a thread waits for that waits until `ready`, of which it needs each; false: there are no more. */
+bool tb_window_awaits(bool (*ready)(void *context), void *context, uint32_t nth, struct tb_demand *demand,
+                      struct tb_window **window);
+/* The same for those who ask, with whatever else it waits for. False: it does not wait in a window. */
+bool tb_window_describe(bool (*ready)(void *context), void *context, struct tb_wait *wait);
+/* What a rank would have to do it never will: whoever waits for it ends that with the window's story. */
+void tb_window_despair(struct tb_window_rank *r, const struct tb_demand *demand);
 /* Whoever waits by frames for this process's lock in vain is told. */
 void tb_window_refuse_blocked(struct tb_window *w);
 /* One frame of it was applied, or something that depends on how many were has come. */

@@ -78,6 +78,8 @@ static int rank_explain(const struct tb_window_rank *r, int error)
                         "rank %u has refused an access: not all of it is in the memory of its window (or the window is "
                         "gone); nothing of that part was changed",
                         tb_window_number(r));
+    if (error == TB_ERR_EPOCH)
+        return tb_error(error, "%s", r->window->story);
     if (error == TB_ERR_PEER)
         return tb_error(
             error, "the lock or the memory of rank %u cannot be had: a process that has used it is gone, or is going",
@@ -346,12 +348,14 @@ struct access_group {
 static bool start_ready(void *context)
 {
     const struct access_group *g = context;
+    bool ready = true;
     for (uint32_t i = 0; i < g->count; i++) {
         const struct tb_window_rank *r = &g->window->ranks[g->ranks[i]];
-        if (r->posts == 0 && !rank_is_gone(r))
-            return false;
+        if (r->posts == 0 && r->absent)
+            return true;
+        ready &= r->posts > 0 || rank_is_gone(r);
     }
-    return true;
+    return ready;
 }
 
 int tb_window_start(struct tb_window *window, const uint32_t *ranks, uint32_t count, const char *call)
@@ -368,10 +372,16 @@ int tb_window_start(struct tb_window *window, const uint32_t *ranks, uint32_t co
     tb_engine_lock(window->engine);
     for (uint32_t i = 0; i < count; i++) {
         struct tb_window_rank *r = &window->ranks[ranks[i]];
-        if (r->posts > 0)
-            r->posts--;
-        else
+        if (r->posts == 0 && rank_is_gone(r))
             error = gone(r);
+        else if (r->posts == 0 && r->absent)
+            error = tb_error(TB_ERR_EPOCH, "%s", window->story);
+        r->absent = false;
+    }
+    for (uint32_t i = 0; i < count && error == TB_OK;
+         i++) { /* else those that have posted are not waited for in vain */
+        window->ranks[ranks[i]].posts--;
+        window->ranks[ranks[i]].started = true;
     }
     tb_engine_unlock(window->engine);
     return error;
@@ -396,6 +406,7 @@ int tb_window_complete(struct tb_window *window, const uint32_t *ranks, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         struct tb_window_rank *r = &window->ranks[ranks[i]];
         tb_window_tell(r, TB_KIND_COMPLETE, 0, r->sent);
+        r->started = false;
         int error = rank_take_error(r);
         if (first == TB_OK && error != TB_OK) {
             first = error;
@@ -418,6 +429,8 @@ static int exposure_result(struct tb_window *w)
 {
     int error = w->exposure_error;
     w->exposure_error = TB_OK;
+    if (error == TB_ERR_EPOCH)
+        return tb_error(error, "%s", w->story);
     return error == TB_OK ? TB_OK
                           : tb_error(error, "a rank that this window was posted to is gone and has completed nothing");
 }
@@ -439,4 +452,142 @@ int tb_window_test(struct tb_window *window, bool *done)
     int error = *done ? exposure_result(window) : TB_OK;
     tb_engine_unlock(window->engine);
     return error;
+}
+
+/* ---- who is waited for ------------------------------------------------------------------------------------------- */
+
+/* Locks that a thread waits for: one, or, whatever it does besides, all that were asked for and have not come. */
+static bool lock_awaited(struct tb_window *w, uint32_t target, uint32_t *nth, struct tb_demand *d)
+{
+    const struct tb_window_rank *r = &w->ranks[target];
+    uint32_t own = w->channel->rank;
+    if (r->locking == TB_LOCK_NONE)
+        return false;
+    *d = (struct tb_demand){.what = TB_DEMANDED_UNLOCK,
+                            .exclusive = r->locking == TB_LOCK_EXCLUSIVE,
+                            .context = w->context,
+                            .number = target,
+                            .rank = target};
+    for (uint32_t rank = 0; r->queued && rank < w->channel->size; rank++) {
+        bool granted = target == own && w->ranks[rank].seat.holds != TB_LOCK_NONE; /* by frames */
+        if (rank == own || (!granted && !tb_window_uses(w, target, rank)))
+            continue;
+        d->rank = rank;
+        if ((*nth)-- == 0)
+            return true;
+    }
+    return !r->queued && (*nth)-- == 0;
+}
+
+/* Whether a thread that waits so may do that for locks, and for those of which ranks. */
+static struct tb_window *lock_waited(bool (*ready)(void *context), void *context, uint32_t *first, uint32_t *end)
+{
+    const struct flushing *f = context;
+    const struct tb_window_rank *r = context;
+    struct tb_window *w = NULL;
+    if (ready == flush_ready)
+        w = f->window;
+    else if (ready == unlock_all_ready)
+        w = context;
+    else if (ready == lock_ready || ready == unlock_ready)
+        w = r->window;
+    if (w == NULL)
+        return NULL;
+    bool all = ready == unlock_all_ready || (ready == flush_ready && f->rank == TB_ANY_RANK);
+    *first = all ? 0 : ready == flush_ready ? f->rank : tb_window_number(r);
+    *end = all ? w->channel->size : *first + 1;
+    return w;
+}
+
+bool tb_window_awaits(bool (*ready)(void *context), void *context, uint32_t nth, struct tb_demand *demand,
+                      struct tb_window **window)
+{
+    const struct access_group *g = ready == start_ready ? context : NULL;
+    uint32_t first = 0, end = 0;
+    struct tb_window *w = g != NULL ? g->window : ready == wait_ready ? context : NULL;
+    *demand = (struct tb_demand){.what = g != NULL ? TB_DEMANDED_POST : TB_DEMANDED_COMPLETE};
+    if (w == NULL) {
+        *window = w = lock_waited(ready, context, &first, &end);
+        for (uint32_t target = first; w != NULL && target < end; target++)
+            if (lock_awaited(w, target, &nth, demand)) {
+                demand->proc = tb_channel_proc(w->channel, demand->rank);
+                return true;
+            }
+        return false;
+    }
+    *window = w;
+    demand->context = w->context;
+    demand->number = w->channel->rank;
+    for (uint32_t i = 0; i < (g != NULL ? g->count : w->channel->size); i++) {
+        demand->rank = g != NULL ? g->ranks[i] : i;
+        demand->proc = tb_channel_proc(w->channel, demand->rank);
+        const struct tb_window_rank *r = &w->ranks[demand->rank];
+        bool missing = g != NULL ? r->posts == 0 && !r->absent && !rank_is_gone(r) : r->exposed && !r->ended;
+        if (missing && nth-- == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool apply_awaited(const struct tb_window_rank *r)
+{
+    return !rank_is_gone(r) && (r->confirmed < r->sent || !tb_list_empty(&r->open));
+}
+
+bool tb_window_describe(bool (*ready)(void *context), void *context, struct tb_wait *wait)
+{
+    static const uint8_t states[] = {[TB_DEMANDED_POST] = TB_WAIT_POST,
+                                     [TB_DEMANDED_COMPLETE] = TB_WAIT_COMPLETE,
+                                     [TB_DEMANDED_UNLOCK] = TB_WAIT_LOCK};
+    struct tb_demand d, next;
+    struct tb_window *w;
+    uint32_t first, end, n = 1;
+    if (tb_window_awaits(ready, context, 0, &d, &w)) {
+        for (; tb_window_awaits(ready, context, n, &next, &w); n++)
+            if (d.what == TB_DEMANDED_UNLOCK && d.rank == d.number)
+                d = next; /* whoever has it says more than whose it is */
+        wait->owner = w->channel->owner;
+        wait->state = states[d.what];
+        wait->rank = d.rank;
+        wait->other = d.number;
+        wait->more = n - 1;
+        return true;
+    }
+    w = lock_waited(ready, context, &first, &end);
+    for (uint32_t rank = first; w != NULL && rank < end; rank++)
+        if (apply_awaited(&w->ranks[rank])) {
+            wait->owner = w->channel->owner;
+            wait->state = TB_WAIT_APPLY;
+            wait->rank = rank;
+            return true;
+        }
+    return false;
+}
+
+/* A place in the queue for a lock is given up; whoever keeps that queue, and hears of it later, grants it in vain. */
+static void lock_despair(struct tb_window_rank *r)
+{
+    r->error = TB_ERR_EPOCH;
+    tb_window_note(r);
+    r->locking = TB_LOCK_NONE;
+    if (r->queued)
+        tb_window_give_up(r);
+    else
+        tb_window_tell(r, TB_KIND_UNLOCK, 0, r->sent);
+    while (!tb_list_empty(&r->held))
+        tb_request_finish(TB_CONTAINER(r->held.next, struct tb_request, queue), TB_ERR_EPOCH);
+}
+
+void tb_window_despair(struct tb_window_rank *r, const struct tb_demand *demand)
+{
+    struct tb_window *w = r->window;
+    if (demand->what == TB_DEMANDED_POST) {
+        r->absent = true;
+    } else if (demand->what == TB_DEMANDED_COMPLETE) {
+        r->exposed = false;
+        w->exposed--;
+        w->exposure_error = TB_ERR_EPOCH;
+    } else {
+        lock_despair(&w->ranks[demand->number]);
+    }
 }

@@ -35,7 +35,8 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
                  const struct tb_program **program)
 {
     int error = TB_OK;
-    binding->operation = (uint8_t)what->operation;
+    if (__builtin_expect(binding->operation < TB_OPERATION_COUNT, 1)) /* else it says what it is for */
+        binding->operation = (uint8_t)what->operation;
     if (__builtin_expect(comm->inter, 0)) {
         what->inter = true;
         what->remote_size = comm->remote_size;
@@ -57,7 +58,7 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
     return error;
 }
 
-void tb_comm_refuse(struct tb_comm *comm, enum tb_operation operation, int error)
+void tb_comm_refuse(struct tb_comm *comm, unsigned operation, int error)
 {
     struct tb_binding binding = {.operation = (uint8_t)operation, .local = comm->inter ? comm->local->channel : NULL};
     tb_collective_refuse(comm->channel, &binding, error);
@@ -71,7 +72,8 @@ int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_
         return error;
     error = tb_comm_plan(comm, what, binding, &program);
     if (error < 0) {
-        tb_comm_refuse(comm, what->operation, error);
+        tb_comm_refuse(comm, binding->operation < TB_OPERATION_COUNT ? (unsigned)what->operation : binding->operation,
+                       error);
         return error;
     }
     if (__builtin_expect(comm->measures, 0))
@@ -90,6 +92,16 @@ int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root
     binding.element_bytes = what.element_bytes;
     binding.buffers[TB_SYMBOL_OUT] = *buffer;
     return tb_comm_execute(comm, &what, &binding);
+}
+
+int tb_comm_meet(struct tb_comm *comm, enum tb_window_meeting purpose, const char *call)
+{
+    struct tb_collective what = {.operation = TB_OPERATION_BARRIER};
+    struct tb_binding binding = {
+        .call = call, .operation = (uint8_t)purpose, .buffers[TB_SYMBOL_OUT] = {.type = &tb_type_byte}};
+    what.elements = binding.elements = basic_elements(&binding.buffers[TB_SYMBOL_OUT], &what.element_bytes);
+    binding.element_bytes = what.element_bytes;
+    return comm->size == 1 ? TB_OK : tb_comm_execute(comm, &what, &binding);
 }
 
 int tb_call_run(struct tb_call *call)

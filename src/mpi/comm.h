@@ -56,6 +56,7 @@ struct tb_comm {
     struct tb_hints hints;
     struct tb_bsend *bsend;       /* buffered.c: the buffer attached to this communicator */
     struct tb_pairings *pairings; /* partitioned.c: made by the first such call */
+    struct tb_win *win;           /* it is that of a window; or NULL */
     char name[MPI_MAX_OBJECT_NAME];
 };
 
@@ -154,12 +155,14 @@ int tb_comm_plan(struct tb_comm *comm, struct tb_collective *what, struct tb_bin
 int tb_comm_measure(struct tb_comm *comm, const struct tb_collective *what, struct tb_binding *binding,
                     const struct tb_program *program);
 /* This process has no memory for its part in the next collective: it is counted, and the others are told. */
-void tb_comm_refuse(struct tb_comm *comm, enum tb_operation operation, int error);
+void tb_comm_refuse(struct tb_comm *comm, unsigned operation, int error);
 /* Plans and runs to the end. */
 int tb_comm_execute(struct tb_comm *comm, struct tb_collective *what, struct tb_binding *binding);
 /* A barrier or a broadcast, in a call of the program; NULL: the library wants it itself. */
 int tb_comm_run(struct tb_comm *comm, enum tb_operation operation, uint32_t root, const struct tb_buffer *buffer,
                 const char *call);
+/* A barrier of a window's: ranks that come to it for different reasons are told so. */
+int tb_comm_meet(struct tb_comm *comm, enum tb_window_meeting purpose, const char *call);
 
 static inline struct tb_bearer tb_comm_bearer(struct tb_comm *comm)
 {

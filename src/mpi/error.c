@@ -80,16 +80,21 @@ static struct story *story_of(int code)
     return story->code == code ? story : NULL;
 }
 
-int tb_error_code_below(int error, const char *call)
+int tb_error_code_following(int code, int error)
 {
-    const char *told = tb_error_story();
-    int code = tb_error_code(tb_error_class_of(error), call, "%s", told[0] != 0 ? told : tb_error_name(error));
     pthread_mutex_lock(&tb_self.error_lock);
     struct story *story = story_of(code);
     if (story != NULL)
         story->follows = error == TB_ERR_GIVEN_UP;
     pthread_mutex_unlock(&tb_self.error_lock);
     return code;
+}
+
+int tb_error_code_below(int error, const char *call)
+{
+    const char *told = tb_error_story();
+    int code = tb_error_code(tb_error_class_of(error), call, "%s", told[0] != 0 ? told : tb_error_name(error));
+    return tb_error_code_following(code, error);
 }
 
 void tb_error_add_detail(int code, const char *call, const char *detail)
@@ -127,6 +132,8 @@ int tb_error_class_of(int error)
         return MPI_ERR_TRUNCATE;
     case TB_ERR_UNSUPPORTED:
         return MPI_ERR_UNSUPPORTED_OPERATION;
+    case TB_ERR_EPOCH:
+        return MPI_ERR_RMA_SYNC;
     case TB_ERR_INTERNAL:
         return MPI_ERR_INTERN;
     default:

@@ -49,6 +49,8 @@ void tb_require_world(const char *call);
 int tb_error_code(int class, const char *call, const char *format, ...) __attribute__((format(printf, 3, 4), cold));
 /* The same for an error of a layer below, whose story is in tb_error. */
 int tb_error_code_below(int error, const char *call) __attribute__((cold));
+/* The same code, of which it is known now that another rank says more if that has given up a collective. */
+int tb_error_code_following(int code, int error);
 /* Adds to the story of a code that was made in `call` what it is about: "MPI_Waitall: <detail>: ...". A code without a
  * story stays as it is. */
 void tb_error_add_detail(int code, const char *call, const char *detail) __attribute__((cold));

@@ -10,6 +10,7 @@
 #include "mpi/presence.h"
 #include "mpi/request.h"
 #include "mpi/spawn.h"
+#include "mpi/win.h"
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
@@ -107,7 +108,10 @@ int tb_mpi_Finalize(void)
         return tb_raise_code(tb_self.self, code);
     struct tb_buffer nothing = {.type = &tb_type_byte};
     tb_multicast_print(call);
-    int error = tb_self.world->size == 1 ? TB_OK : tb_comm_run(tb_self.world, TB_OPERATION_BARRIER, 0, &nothing, call);
+    tb_wins_leave(NULL);
+    int error = tb_engine_flush_told(tb_self.engine);
+    if (error == TB_OK)
+        error = tb_self.world->size == 1 ? TB_OK : tb_comm_run(tb_self.world, TB_OPERATION_BARRIER, 0, &nothing, call);
     if (error == TB_OK && tb_self.job.multicast.expected)
         error = meet_last(call);
     if (error < 0 && !goes_on(error))

@@ -8,6 +8,7 @@
 #include "mpi/hint.h"
 #include "mpi/presence.h"
 #include "mpi/session_error.h"
+#include "mpi/win.h"
 
 static const struct level {
     const char *name;
@@ -96,6 +97,7 @@ int tb_mpi_Session_finalize(MPI_Session *session)
     if (s == NULL)
         return tb_raise_no_session(call, *session);
     tb_bsend_close(&s->bsend);
+    tb_wins_leave(s);
     s->finalized = s->head.value;
     s->head.value = 0;
     tb_errhandler_release(s->errhandler);

@@ -6,6 +6,7 @@
 
 #include "mpi/comm.h"
 #include "mpi/request.h"
+#include "mpi/win.h"
 
 /* A text that is written bit by bit and cut off at its end. */
 struct phrase {
@@ -27,8 +28,13 @@ static void say(struct phrase *s, const char *format, ...)
 
 static void say_comm(struct phrase *s, const struct tb_comm *c)
 {
+    char window[MPI_MAX_OBJECT_NAME + 64];
+    if (c != NULL && c->win != NULL)
+        tb_win_print(c->win, window, sizeof window);
     if (c == NULL)
         say(s, "a communicator");
+    else if (c->win != NULL)
+        say(s, "%s", window);
     else if (c->predefined != NULL)
         say(s, "%s", tb_comm_name(c));
     else if (c->name[0] != 0)
@@ -74,6 +80,23 @@ static void say_collective(struct phrase *s, const struct tb_wait *w)
         say(s, ": data of or for rank %u is on its way", w->rank);
 }
 
+static void say_window(struct phrase *s, const struct tb_wait *w)
+{
+    say_comm(s, w->owner);
+    if (w->state == TB_WAIT_POST)
+        say(s, ": rank %u has not called MPI_Win_post", w->rank);
+    else if (w->state == TB_WAIT_COMPLETE)
+        say(s, ": rank %u has not called MPI_Win_complete", w->rank);
+    else if (w->state == TB_WAIT_LOCK && w->other != w->rank)
+        say(s, ": the lock of rank %u, which rank %u has or waits for", w->other, w->rank);
+    else if (w->state == TB_WAIT_LOCK)
+        say(s, ": the lock of rank %u, which has not granted it", w->rank);
+    else
+        say(s, ": rank %u has not said that all accesses have come", w->rank);
+    if (w->more > 0)
+        say(s, "; and %u more", w->more);
+}
+
 /* Calls whose name says what they do with a message. */
 static bool says_itself(const char *call)
 {
@@ -91,6 +114,8 @@ static void say_work(struct phrase *s, const struct tb_wait *w, bool named)
         [TB_WAIT_SEND] = "send ", [TB_WAIT_RECEIVE] = "receive ", [TB_WAIT_PROBE] = "message "};
     if (w->kind == TB_WAIT_COLLECTIVE) {
         say_collective(s, w);
+    } else if (w->kind == TB_WAIT_WINDOW) {
+        say_window(s, w);
     } else if (w->kind != TB_WAIT_CONDITION) {
         say(s, "%s", named ? "" : words[w->kind]);
         say_message(s, w);
@@ -120,7 +145,7 @@ static void say_wait(struct phrase *s, const struct tb_wait *w)
         set = w->context;
     bool named = set == NULL && says_itself(w->call), alone = w->kind == TB_WAIT_CONDITION && set == NULL;
     if (w->call != NULL)
-        say(s, "%s%s", w->call, alone ? "" : named ? " " : ": ");
+        say(s, "%s%s", w->call, alone ? "" : w->kind == TB_WAIT_WINDOW ? " on " : named ? " " : ": ");
     if (set != NULL)
         say_set(s, set);
     else

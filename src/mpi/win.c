@@ -14,9 +14,22 @@ int tb_win_raise_code(struct tb_win *win, int code)
     return tb_raise_to(win->errhandler, &handle, code);
 }
 
-/* What a target has refused is outside of its memory: the engine knows no other argument to refuse. */
-int tb_win_code_below(int error, const char *call)
+void tb_win_print(const struct tb_win *win, char *text, size_t size)
 {
+    if (win->name[0] != 0)
+        snprintf(text, size, "window \"%s\"", win->name);
+    else
+        snprintf(text, size, "a window of %u ranks without a name", win->comm->size);
+}
+
+/* What a target has refused is outside of its memory: the engine knows no other argument to refuse. */
+int tb_win_code_below(const struct tb_win *win, int error, const char *call)
+{
+    char name[MPI_MAX_OBJECT_NAME + 16];
+    tb_win_print(win, name, sizeof name);
+    if (error == TB_ERR_EPOCH || error == TB_ERR_MISMATCH || (error == TB_ERR_GIVEN_UP && !tb_param.keep_going))
+        return tb_error_code_following(
+            tb_error_code(MPI_ERR_RMA_SYNC, call, "%s: %s", name, tb_window_why(win->window, error)), error);
     if (error != TB_ERR_ARGUMENT)
         return tb_error_code_below(error, call);
     return tb_error_code(MPI_ERR_RMA_RANGE, call, "%s", tb_error_story());
@@ -24,7 +37,7 @@ int tb_win_code_below(int error, const char *call)
 
 int tb_win_raise_below(struct tb_win *win, int error, const char *call)
 {
-    return tb_win_raise_code(win, tb_win_code_below(error, call));
+    return tb_win_raise_code(win, tb_win_code_below(win, error, call));
 }
 
 int tb_win_raise(struct tb_win *win, int class, const char *call, const char *format, ...)
@@ -62,6 +75,18 @@ int tb_raise_win(const char *call, int position, const char *name, MPI_Win handl
     else if ((uint64_t)(uintptr_t)handle >> 56 == TB_OBJECT_WIN)
         what = "the window has been freed";
     return tb_raise_argument(NULL, MPI_ERR_WIN, call, position, name, "%s", what);
+}
+
+/* ---- ending ------------------------------------------------------------------------------------------------------ */
+
+void tb_wins_leave(const struct tb_session *session)
+{
+    uint32_t made = tb_self.tables[TB_OBJECT_WIN].made;
+    for (uint32_t i = TB_HANDLE_FIRST; i < TB_HANDLE_FIRST + made; i++) {
+        const struct tb_win *w = tb_handle_at(TB_OBJECT_WIN, sizeof *w, i);
+        if (w != NULL && w->window != NULL && w->comm->session == session)
+            tb_window_leave_for_good(w->window);
+    }
 }
 
 /* ---- names and groups -------------------------------------------------------------------------------------------- */

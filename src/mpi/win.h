@@ -47,7 +47,8 @@ struct tb_win_epochs {
 
 struct tb_win {
     struct tb_handle head;
-    struct tb_comm *comm;             /* its own, for what the library tells itself; size and rank are the window's */
+    struct tb_comm
+        *comm; /* its own, which has this as `win`, for what the library tells itself; size and rank are the window's */
     struct tb_errhandler *errhandler; /* held */
     struct tb_attributes attributes;
     int flavor, model;           /* MPI_WIN_FLAVOR_, MPI_WIN_UNIFIED */
@@ -84,13 +85,18 @@ int tb_win_raise_null(struct tb_win *win, const char *call, int position, const 
 /* The same with a code that was made before, and for an error of the engine, whose story is in tb_error; the code for
  * such a one. */
 int tb_win_raise_code(struct tb_win *win, int code) __attribute__((cold));
-int tb_win_code_below(int error, const char *call) __attribute__((cold));
+int tb_win_code_below(const struct tb_win *win, int error, const char *call) __attribute__((cold));
 int tb_win_raise_below(struct tb_win *win, int error, const char *call) __attribute__((cold));
 /* The handle of a window, argument `position`, is not one: says why. Also when MPI is not active. */
 int tb_raise_win(const char *call, int position, const char *name, MPI_Win handle) __attribute__((cold));
 
+/* A model or a session (NULL: the world model) has ended: what is left of its windows is not synchronised any more. */
+void tb_wins_leave(const struct tb_session *session);
+
 /* How the window is called in messages: its name, or what its handle is. */
 const char *tb_win_name(const struct tb_win *win);
+/* The same where it is not known which one is meant. */
+void tb_win_print(const struct tb_win *win, char *text, size_t size);
 
 static inline struct tb_bearer tb_win_bearer(struct tb_win *win)
 {

@@ -218,6 +218,7 @@ static int make(const struct making *m, struct tb_comm *parent, const struct tb_
     error = tb_comm_agree_new(parent, error, &comm);
     if (error == TB_OK && w != NULL) {
         w->comm = comm;
+        comm->win = w;
         error = complete(w, offers);
     }
     free(offers);
@@ -413,6 +414,12 @@ int tb_mpi_Win_shared_query(MPI_Win win, int rank, MPI_Aint *size, MPI_Aint *dis
 
 /* ---- freeing ----------------------------------------------------------------------------------------------------- */
 
+/* Not all have called: it is still there for all of them, who may call again. */
+static bool is_kept(int error)
+{
+    return error == TB_ERR_MISMATCH || error == TB_ERR_EPOCH || (error == TB_ERR_GIVEN_UP && !tb_param.keep_going);
+}
+
 /* Nobody returns before all have called: nothing is under way to anybody then. What targets have refused since the last
  * synchronisation that has told so is told here. */
 int tb_mpi_Win_free(MPI_Win *win)
@@ -433,20 +440,21 @@ int tb_mpi_Win_free(MPI_Win *win)
     code = tb_attributes_delete(&bearer);
     if (code != MPI_SUCCESS)
         return tb_win_raise_code(w, code);
-    const struct tb_buffer nothing = {.type = &tb_type_byte};
     int refused = tb_window_flush(w->window, TB_ANY_RANK, call);
     if (refused != TB_OK)
-        code = tb_win_code_below(refused, call);
+        code = tb_win_code_below(w, refused, call);
     bool lasts = !w->comm->bonded && !w->comm->foreign;
     if (w->comm->bonded) {
         tb_comm_unbond(w->comm, false);
         tb_bonds_settle(call);
     }
-    int error = w->comm->size == 1 ? TB_OK : tb_comm_run(w->comm, TB_OPERATION_BARRIER, 0, &nothing, call);
+    int error = tb_comm_meet(w->comm, TB_WINDOW_FREE, call);
     if (error < 0 && lasts && code == MPI_SUCCESS) /* else it does not matter who has ended after having come here */
-        code = tb_win_code_below(error, call);
+        code = tb_win_code_below(w, error, call);
     if (code != MPI_SUCCESS)
         code = tb_win_raise_code(w, code);
+    if (lasts && error < 0 && is_kept(error))
+        return code;
     win_destroy(w);
     *win = MPI_WIN_NULL;
     return code;

@@ -43,11 +43,10 @@ int tb_mpi_Win_fence(int assert, MPI_Win win)
         e->used = used;
         return code;
     }
-    const struct tb_buffer nothing = {.type = &tb_type_byte};
     int error = tb_window_flush(w->window, TB_ANY_RANK, call);
     if (error != TB_OK) /* the others get their fence all the same */
-        code = tb_win_code_below(error, call);
-    int joined = w->comm->size == 1 ? TB_OK : tb_comm_run(w->comm, TB_OPERATION_BARRIER, 0, &nothing, call);
+        code = tb_win_code_below(w, error, call);
+    int joined = tb_comm_meet(w->comm, TB_WINDOW_FENCE, call);
     e->fenced = (assert &MPI_MODE_NOSUCCEED) == 0;
     if (code != MPI_SUCCESS)
         return tb_win_raise_code(w, code);

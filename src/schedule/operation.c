@@ -26,5 +26,7 @@ const char *tb_operation_name(unsigned operation)
         [TB_OPERATION_NEIGHBOR_ALLTOALLV] = "MPI_Neighbor_alltoallv",
         [TB_OPERATION_NEIGHBOR_ALLTOALLW] = "MPI_Neighbor_alltoallw",
     };
+    if (operation == TB_OPERATION_WIN_FENCE || operation == TB_OPERATION_WIN_FREE)
+        return operation == TB_OPERATION_WIN_FENCE ? "MPI_Win_fence" : "MPI_Win_free";
     return operation < TB_OPERATION_COUNT ? names[operation] : "an unknown collective";
 }

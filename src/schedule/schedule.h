@@ -40,6 +40,15 @@ enum tb_operation {
     TB_OPERATION_COUNT
 };
 
+/* What may stand in a message in the place of an operation. A barrier that is not one of the program's says what it is
+ * for, so that ranks which mean different things are told so. */
+enum tb_operation_alias {
+    TB_OPERATION_WIN_FENCE = 0x70,
+    TB_OPERATION_WIN_FREE,
+    TB_OPERATION_FINALIZES, /* of a collective that is given up: a rank has ended its part of MPI without it */
+    TB_OPERATION_ELSEWHERE  /* a rank waits in another call for those who are in this one */
+};
+
 /* "MPI_Bcast"; for stories about operations that came over the wire, so any number is allowed. */
 const char *tb_operation_name(unsigned operation);
 

@@ -152,6 +152,9 @@ static bool access_fits(const struct tb_message *m, size_t payload)
     case TB_KIND_LOCK:
         return payload == 0 &&
                (m->length == TB_LOCK_SHARED || m->length == TB_LOCK_EXCLUSIVE || m->length == TB_LOCK_JOIN);
+    case TB_KIND_ASK:
+    case TB_KIND_ANSWER:
+        return payload == 0;
     case TB_KIND_REFUSED:
         return payload == 0 && m->length >= TB_REFUSAL_RANGE && m->length <= TB_REFUSAL_LOCK;
     default:

@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define TB_WIRE_VERSION 6 /* of hop, hello and control frames; a difference ends the connection, with a story */
+#define TB_WIRE_VERSION 7 /* of hop, hello and control frames; a difference ends the connection, with a story */
 
 /* A process of any job that can meet ours. */
 struct tb_proc {
@@ -89,6 +89,9 @@ enum tb_kind {
     TB_KIND_LOCKED = 27,  /* the lock is the origin's. length 1: one in the host's memory may be, look there */
     TB_KIND_POST = 28,    /* accesses may begin */
     TB_KIND_REFUSED = 29, /* a frame was not applied. match: its message id or 0; length: enum tb_refusal */
+    /* Between processes that wait and those that they wait for (engine/deadlock.h) */
+    TB_KIND_ASK = 30,    /* match: number of the question; length: what is demanded; offset: how often was asked */
+    TB_KIND_ANSWER = 31, /* match: that number; length, source_rank and offset: the answer */
     TB_KIND_ACCESS_END,
     TB_KIND_FAILED = 48, /* a collective is given up by the sender. match: as of its messages, with edge 0; length: its
                           * places with drivers; offset: 1 not everybody was told: pass it on */

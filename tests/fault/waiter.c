@@ -118,6 +118,46 @@ static void collectives(void)
     MPI_Comm_free(&pair);
 }
 
+/* Rank 1 owes everybody something: 0 a post, 2 a completion, 3 a lock. */
+static void windows(void)
+{
+    MPI_Win win;
+    MPI_Group all, one, two;
+    void *memory;
+    MPI_Win_allocate(8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_set_name(win, "halo");
+    MPI_Win_get_group(win, &all);
+    MPI_Group_incl(all, 1, (int[]){1}, &one);
+    MPI_Group_incl(all, 1, (int[]){rank == 1 ? 2 : 0}, &two);
+    if (rank == 1)
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    ready();
+    if (rank == 0) {
+        MPI_Win_start(one, 0, win);
+        MPI_Win_complete(win);
+    } else if (rank == 1) {
+        sleep_outside();
+        MPI_Win_unlock(2, win);
+        MPI_Group_free(&one);
+        MPI_Group_incl(all, 1, (int[]){0}, &one);
+        MPI_Win_post(one, 0, win);
+        MPI_Win_start(two, 0, win);
+        MPI_Win_complete(win);
+        MPI_Win_wait(win);
+    } else if (rank == 2) {
+        MPI_Win_post(one, 0, win);
+        MPI_Win_wait(win);
+    } else {
+        MPI_Win_lock(MPI_LOCK_SHARED, 2, 0, win);
+        MPI_Win_unlock(2, win);
+    }
+    MPI_Group_free(&all);
+    MPI_Group_free(&one);
+    MPI_Group_free(&two);
+    MPI_Win_free(&win);
+}
+
 static void threads(void)
 {
     static int tag = 7;
@@ -162,7 +202,7 @@ int main(int argc, char **argv)
         ready();
     MPI_Comm_dup(MPI_COMM_WORLD, &halo);
     MPI_Comm_set_name(halo, "halo");
-    if (strcmp(kind, "collectives") != 0 && strcmp(kind, "before") != 0)
+    if (strcmp(kind, "collectives") != 0 && strcmp(kind, "windows") != 0 && strcmp(kind, "before") != 0)
         ready();
     if (strcmp(kind, "messages") == 0)
         messages();
@@ -170,6 +210,8 @@ int main(int argc, char **argv)
         others();
     else if (strcmp(kind, "collectives") == 0)
         collectives();
+    else if (strcmp(kind, "windows") == 0)
+        windows();
     else if (strcmp(kind, "threads") == 0)
         threads();
     else
