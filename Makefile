@@ -42,12 +42,12 @@ demo: all
 test: setup-test all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier quick
 
-## make test-all   all tests but those of test-long, more than an hour: many only wait, so more run at a time than there are
+## make test-all   all tests but those of test-long: many only wait, so more run at a time than there are
 ##                 cores (installs a cross compiler, other MPI libraries and SimGrid for some of them)
 test-all: setup-test-all all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier all --jobs 4
 
-## make test-long  the analyzer, and all unit tests under the address sanitizer: an hour
+## make test-long  the analyzer, and all unit tests under the address sanitizer
 test-long: setup-test all
 	@BUILD_DIR=$(abspath $(BUILD)) tests/run --tier long
 
