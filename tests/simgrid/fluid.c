@@ -431,8 +431,8 @@ static void stage_open(struct fluid_stream *s, uint32_t wire, uint64_t latency)
                                                  .latency = (double)latency / PS_PER_S};
 }
 
-/* The latency of a hop is behind its first wire, that of the agent which it leads to behind its last one, and that of
- * the sender's agent behind the first of all. */
+/* The latency of a hop is behind the wire from which on it is far away, that of the agent which it leads to behind its
+ * last one, and that of the sender's agent behind the first of all. */
 static void stages_open(struct fluid_stream *s, uint32_t pair)
 {
     const struct tb_ways *ways = f.run->ways;
@@ -440,12 +440,12 @@ static void stages_open(struct fluid_stream *s, uint32_t pair)
     uint64_t agent = way->agents > 0 ? ways->table->head->constants.agent_latency : 0;
     for (uint32_t i = 0; i < way->hop_count; i++) {
         const struct tb_way_hop *hop = &ways->hops[way->first_hop + i];
-        uint32_t count = hop->wire_count > 0 ? hop->wire_count : 1;
+        uint32_t count = hop->wire_count > 0 ? hop->wire_count : 1, far = tb_way_hop_far(ways, hop);
         for (uint32_t k = 0; k < count; k++)
             stage_open(s,
                        hop->wire_count > 0 ? tb_way_wire(ways, hop, k, host_of(pair / f.ranks), host_of(pair % f.ranks))
                                            : TB_COST_NONE,
-                       (k == 0 ? hop->latency : 0) + (k + 1 == count ? agent : 0) + (i + k == 0 ? agent : 0));
+                       (k == far ? hop->latency : 0) + (k + 1 == count ? agent : 0) + (i + k == 0 ? agent : 0));
     }
 }
 
