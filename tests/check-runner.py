@@ -34,6 +34,9 @@ CHECKS = [
     Check("stuck", ["sh", "-c", "setsid -f sleep {nap}; sleep {nap}"], timeout=1, cores=1),
     Check("environment", ["sh", "-c", "test -n \\"$BUILD_DIR\\" && test $TEST_TIER = quick && ! test -t 0"], cores=1),
     Check("later", ["false"], tier="all", cores=1),
+    Check("build-bad", ["false"], tier="long", cores=1),
+    Check("build-odd", ["true"], tier="long", cores=1),
+    Check("looks", ["sh", "-c", "test $BUILD_DIR = {scratch}/variants/odd"], tier="long", cores=1),
 ]
 '''
 NAP = f"61.{os.getpid()}"
@@ -95,6 +98,12 @@ def main():
         results["nothing-left"] = not alive()
         repeated = run(table, "--only", "good", "--repeat", "5", "--load")
         results["repeat"] = repeated.returncode == 0 and repeated.stdout.endswith("\n5 passed, 0 failed, 0 skipped\n")
+        looks = {name: run(table, "--only", "looks", "--only", "good", *words).stdout.splitlines()
+                 for name, words in (("none", ()), ("odd", ("--variant", "odd")), ("bad", ("--variant", "bad")), ("new", ("--variant", "new")))}
+        results["no-variant"] = looks["none"][-1] == "1 passed, 1 failed, 0 skipped"
+        results["variant"] = looks["odd"][-1] == "3 passed, 0 failed, 0 skipped"
+        results["variant-fails"] = "failed: looks: not run, since build-bad did not succeed" in looks["bad"]
+        results["variant-unknown"] = not looks["new"]
         results["interrupt"] = interrupt(table)
     return cases.tell(results)
 

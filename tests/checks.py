@@ -46,9 +46,7 @@ CHECKS = [
     Check("structure", ["tests/check-structure.py"], cores=1, timeout=30),
     Check("structure-can-fail", ["tests/check-structure.py", "--self-test"], cores=1, timeout=30, cases=True),
     Check("runner-can-fail", ["tests/check-runner.py"], cores=1, timeout=60, cases=True),
-    Check("bench-judges", ["tests/check-bench.py"], cores=1, timeout=120, cases=True),
     Check("bench-multicast-judges", ["tests/check-bench-multicast.py"], cores=1, timeout=60, cases=True),
-    Check("bench-runs", ["tests/check-bench-runs.py"], tier="all", cores=1, timeout=600, cases=True),
     Check("setup", ["tests/check-setup.sh"], cores=1, timeout=30, cases=True),
     Check("format", ["tools/format", "--check"], cores=1, timeout=60),
 
@@ -72,7 +70,7 @@ CHECKS = [
     Check("arguments", ["tests/check-arguments.py"], timeout=300),
     Check("wrappers", ["tests/check-wrappers.sh"], cores=1, timeout=120),
     Check("found", ["tests/check-found.sh"], cores=1, timeout=240, cases=True),
-    Check("install", ["tests/check-install.sh", f"{BUILD}/variants/gcc"], cores=1, timeout=120, needs=["build-gcc"]),
+    Check("install", ["tests/check-install.sh", f"{BUILD}/variants/gcc"], timeout=120, needs=["build-gcc"]),  # alone: it changes the build
     Check("grid", ["tests/check-grid.py"], cores=1, timeout=120, cases=True),
     Check("large-grids", ["tests/check-large-grids.py"], tier="all", cores=1, timeout=600, cases=True),
     Check("explain", ["tests/check-explain.py"], cores=1, timeout=120, cases=True),
@@ -82,6 +80,8 @@ CHECKS = [
     Check("route", ["tests/check-route.py"], cores=1, timeout=120, cases=True),
     Check("manual", ["tests/check-manual.py"], cores=1, timeout=60, cases=True),
     Check("docs", ["tests/check-docs.py"], cores=1, timeout=60, cases=True),
+    Check("bench-judges", ["tests/check-bench.py"], cores=1, timeout=120, cases=True),
+    Check("bench-runs", ["tests/check-bench-runs.py"], tier="all", cores=1, timeout=600, cases=True),
 
     # Whole jobs.
     Check("examples", ["tests/check-examples.sh"], timeout=120, cases=True),
