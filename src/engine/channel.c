@@ -127,6 +127,8 @@ void tb_engine_unclaim(struct tb_engine *engine, uint64_t context)
     tb_engine_unlock(engine);
 }
 
+/* Nobody waits for what is told so. If it came when the other one has left, the connection would break, and that one
+ * would be taken for lost; so it is asked, and whether it has answered counts before this process leaves. */
 static void proc_tell(struct tb_engine *e, uint32_t proc, const struct tb_message *m, bool connected);
 
 /* Whoever has it learns that its first collective will not be carried out here. */
@@ -451,13 +453,18 @@ static void arrivals_drop(struct tb_engine *e, struct tb_context *c)
 
 static void proc_tell(struct tb_engine *e, uint32_t proc, const struct tb_message *m, bool connected)
 {
+    const struct tb_message about_nothing = {.kind = TB_KIND_ASK,
+                                             .length = (uint64_t)TB_DEMANDED_ENTER << 32,
+                                             .source_rank = m->source_rank,
+                                             .representation = m->representation};
     const struct tb_peer *known = e->peers.by_index[proc];
     if (proc == e->config.transport.self.index || (connected && (known == NULL || known->endpoint == NULL)))
         return;
     struct tb_peer *p = tb_peer_of(e, proc);
-    e->told = true;
-    if (p != NULL)
-        tb_peer_answer(p, m);
+    if (p == NULL)
+        return;
+    tb_peer_answer(p, m);
+    tb_peer_ask(p, &about_nothing);
 }
 
 /* Those that this rank's program sends to or receives from, as far as they are not connected: the others were told. */

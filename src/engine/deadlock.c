@@ -17,7 +17,7 @@ enum answer {
     ANSWER_NOTHING, /* it has been done, or may yet be */
     ANSWER_NEVER,   /* it has not been done, and never will: the process has ended its part of MPI */
     ANSWER_WAITS,   /* it has not been done: the process waits, as the frame says */
-    ANSWER_REFER    /* another process is to be asked the same */
+    ANSWER_REFER    /* it is another process that has to do it, and is to be asked */
 };
 
 struct tb_question {
@@ -28,7 +28,7 @@ struct tb_question {
     uint64_t since;
     uint32_t proc;     /* who is asked now */
     uint32_t hops;     /* entries of `way` beyond the first */
-    uint32_t referred; /* the last of them that was passed on to another process, as which one from 1 on */
+    uint32_t referred; /* how often the last of them was passed on to another process */
     struct tb_demand way[HOPS];
 };
 
@@ -127,9 +127,10 @@ static bool demand_read(const struct tb_message *m, struct tb_demand *d)
 
 static void frame_send(struct tb_peer *p, const struct tb_message *m)
 {
-    p->engine->told = true;
     if (p->self)
         tb_frame_kinds[m->kind].handle(p, m, NULL, 0);
+    else if (m->kind == TB_KIND_ASK)
+        tb_peer_ask(p, m);
     else
         tb_peer_answer(p, m);
 }
@@ -179,6 +180,20 @@ static uint32_t find_holder(const struct tb_window *w, uint64_t round)
     return TB_ANY_RANK;
 }
 
+/* Nobody leaves such a collective before all have come to it. */
+static bool synchronises(uint8_t operation)
+{
+    return operation == TB_OPERATION_BARRIER || operation == TB_OPERATION_WIN_FENCE ||
+           operation == TB_OPERATION_WIN_FREE;
+}
+
+/* Who is in it waits for all members, this process among them. (In that of two groups each waits for the other one.) */
+static bool needs_all(const struct tb_engine *e, const struct tb_channel *channel, const struct tb_demand *d)
+{
+    return d->what == TB_DEMANDED_ENTER && synchronises(d->operation) && channel->rank < channel->size &&
+           tb_channel_proc(channel, channel->rank) == e->config.transport.self.index;
+}
+
 /* What a process with one thread in MPI waits for. */
 static bool find_wait(const struct tb_engine *e, uint64_t round, struct tb_demand *d)
 {
@@ -196,6 +211,14 @@ static bool is_member(const struct tb_channel *channel, uint32_t proc)
     return false;
 }
 
+/* It is in the collective itself, and waits there for another one, which may be who has not come. */
+static bool waits_within(const struct tb_engine *e, const struct tb_channel *channel, const struct tb_demand *d,
+                         struct tb_demand *next)
+{
+    return needs_all(e, channel, d) && find_wait(e, 0, next) && next->what == TB_DEMANDED_ENTER &&
+           next->context == d->context && next->number == d->number;
+}
+
 static enum answer judge(struct tb_engine *e, const struct tb_peer *p, const struct tb_demand *d, uint64_t round,
                          struct tb_demand *found)
 {
@@ -204,12 +227,15 @@ static enum answer judge(struct tb_engine *e, const struct tb_peer *p, const str
     if (channel == NULL || (p->stranger && !is_member(channel, p->proc.index)))
         return ANSWER_NOTHING;
     if (is_done(channel, w, d)) {
-        uint32_t holder =
-            d->what == TB_DEMANDED_UNLOCK && d->number == channel->rank ? find_holder(w, round) : TB_ANY_RANK;
-        if (holder == TB_ANY_RANK)
+        struct tb_demand next = {.rank = TB_ANY_RANK};
+        if (d->what == TB_DEMANDED_UNLOCK && d->number == channel->rank)
+            next.rank = find_holder(w, round);
+        else if (p->stranger || !waits_within(e, channel, d, &next))
             return ANSWER_NOTHING;
-        found->rank = holder;
-        found->proc = tb_channel_proc(channel, holder);
+        if (next.rank == TB_ANY_RANK)
+            return ANSWER_NOTHING;
+        found->rank = next.rank;
+        found->proc = tb_channel_proc(channel, next.rank);
         return ANSWER_REFER;
     }
     if (channel->left)
@@ -428,36 +454,35 @@ static bool still_waits(const struct tb_engine *e, const struct tb_question *q)
     return false;
 }
 
-/* Nobody leaves such a collective before all have come to it. */
-static bool synchronises(uint8_t operation)
-{
-    return operation == TB_OPERATION_BARRIER || operation == TB_OPERATION_WIN_FENCE ||
-           operation == TB_OPERATION_WIN_FREE;
-}
-
-/* Whether the way ends where it has been: the last on it waits for this process, which waits as well, or in a
- * collective that somebody on the way has not come to. */
-static bool is_closed(struct tb_engine *e, const struct tb_question *q, const struct tb_demand *last)
+/* Whether the way, of so many before the last, ends where it has been: that one waits for this process, which waits as
+ * well, or in a collective that this process, or somebody on the way, has not come to. */
+static bool is_closed(struct tb_engine *e, const struct tb_question *q, uint32_t before, struct tb_demand *last)
 {
     struct tb_window *w;
     const struct tb_channel *channel = demand_channel(e, last, &w);
-    if (last->proc == e->config.transport.self.index && channel != NULL && !is_done(channel, w, last))
+    bool undone = channel != NULL && !is_done(channel, w, last);
+    if (undone && needs_all(e, channel, last)) {
+        last->rank = channel->rank;
+        last->proc = e->config.transport.self.index;
+    }
+    if (undone && last->proc == e->config.transport.self.index)
         return true;
-    for (uint32_t i = 0; i <= q->hops && last->what == TB_DEMANDED_ENTER && synchronises(last->operation); i++)
+    for (uint32_t i = 0; i < before && last->what == TB_DEMANDED_ENTER && synchronises(last->operation); i++)
         if (q->way[i].what == TB_DEMANDED_ENTER && q->way[i].context == last->context &&
             q->way[i].number == last->number)
             return true;
     return false;
 }
 
-static void question_follow(struct tb_engine *e, struct tb_question *q, const struct tb_demand *next)
+static void question_follow(struct tb_engine *e, struct tb_question *q, struct tb_demand *next)
 {
-    bool closed = is_closed(e, q, next);
+    bool closed = is_closed(e, q, q->hops + 1, next);
     if (q->hops + 1 == HOPS || e->threaded || (!closed && next->proc == e->config.transport.self.index)) {
         question_free(q);
         return;
     }
     q->way[++q->hops] = *next;
+    q->referred = 0;
     q->proc = next->proc;
     if (closed)
         question_end(q, false);
@@ -465,15 +490,16 @@ static void question_follow(struct tb_engine *e, struct tb_question *q, const st
         question_send(q);
 }
 
-/* The lock that the last of the way is about is not had by who was asked for it. */
+/* The lock that the last of the way is about is not had by who was asked for it; or who was asked is in the collective,
+ * and passes on who it waits for there, as that one may do in turn. */
 static void question_refer(struct tb_engine *e, struct tb_question *q, const struct tb_demand *to)
 {
     struct tb_demand *last = &q->way[q->hops];
-    bool again = q->referred == q->hops + 1 || last->what != TB_DEMANDED_UNLOCK;
+    bool again = q->referred++ == (last->what == TB_DEMANDED_UNLOCK ? 1 : HOPS) ||
+                 (last->what != TB_DEMANDED_UNLOCK && last->what != TB_DEMANDED_ENTER);
     last->rank = to->rank;
     q->proc = last->proc = to->proc;
-    q->referred = q->hops + 1;
-    if (!again && is_closed(e, q, last))
+    if (!again && is_closed(e, q, q->hops, last))
         question_end(q, false);
     else if (again || to->proc == e->config.transport.self.index)
         question_free(q);
@@ -495,6 +521,9 @@ void tb_deadlock_answered(struct tb_peer *p, const struct tb_message *m, const v
     struct tb_engine *e = p->engine;
     struct tb_question *q = question_find(&e->deadlock, m->match, p->proc.index);
     struct tb_demand d;
+    p->unanswered -= p->unanswered > 0;
+    e->waiting.events++;
+    e->waiting.stirred = true;
     if (q == NULL)
         return;
     bool sound = demand_read(m, &d) && still_waits(e, q);

@@ -2,16 +2,17 @@
  * what has become of them: a question (ASK) names what is demanded, and is answered (ANSWER) at once, from within any
  * call of MPI. One that has ended its part of MPI (MPI_Finalize) without having done it never will. One that waits
  * itself says for what and for whom, and is believed to do nothing else meanwhile if it has only one thread in MPI;
- * then that one is asked, and so on. If this leads back to this process, or to a collective that cannot be left before
- * one on the way has come to it, all on the way wait for each other, and will for ever:
+ * then that one is asked, and so on. Who waits within a collective that nobody leaves before all have come says for
+ * whom, and that one is asked whether it has come. If this leads back to this process, or to such a collective to which
+ * this process or one on the way has not come, all on the way wait for each other, and will for ever:
  *
  * Each of them waited when it was asked, and can go on only when the next has done something, of which that one has
  * said later that it has not done it, and that it waits. The last one waits for this process, which has waited all the
  * time and has not done it either. So none has moved since. Nothing is concluded from silence, and what is on its way
  * counts as done.
  *
- * A process has one question for each rank of a window at most, and repeats none that is not answered. Touched with the
- * engine locked. */
+ * A process has one question for each rank of a window at most, and repeats none that is not answered. A question about
+ * no context is answered with nothing, which tells that it has come. Touched with the engine locked. */
 #ifndef TB_ENGINE_DEADLOCK_H
 #define TB_ENGINE_DEADLOCK_H
 

@@ -398,14 +398,24 @@ static bool engine_flushed(void *context)
            tb_transport_set_idle(&e->transports);
 }
 
+/* Whether everybody has answered, but for those that are gone, or that no channel has. */
+static bool engine_answered(void *context)
+{
+    const struct tb_peers *peers = &((struct tb_engine *)context)->peers;
+    for (uint32_t i = 0; i < peers->count; i++) {
+        const struct tb_peer *p = peers->by_index[i];
+        bool used = i < peers->begun || peers->uses[i - peers->begun] > 0;
+        if (p != NULL && p->unanswered > 0 && p->error == TB_OK && used)
+            return false;
+    }
+    return true;
+}
+
 int tb_engine_flush_told(struct tb_engine *engine)
 {
-    bool told = false;
-    tb_engine_lock(engine);
     for (uint32_t i = 0; i < tb_engine_lanes(engine); i++)
-        told |= tb_engine_lane(engine, i)->told;
-    tb_engine_unlock(engine);
-    return told ? tb_engine_flush(engine) : TB_OK;
+        tb_engine_wait_in(tb_engine_lane(engine, i), engine_answered, tb_engine_lane(engine, i), "MPI_Finalize");
+    return TB_OK;
 }
 
 int tb_engine_flush(struct tb_engine *engine)

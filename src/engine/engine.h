@@ -107,8 +107,8 @@ int tb_engine_load_params(void);
 int tb_engine_open(const struct tb_engine_config *config, struct tb_engine **engine);
 /* Everything that was sent has left, or its peer is gone. Blocks. Before tb_engine_close in MPI_Finalize. */
 int tb_engine_flush(struct tb_engine *engine);
-/* The same if others were told that a collective is given up, or asked what they wait for: nobody waits for that, and a
- * process that leaves would take a connection that is only then made for a broken one. */
+/* Whatever others were told that they do not wait for, such as that a collective is given up, has come there: if they
+ * had left, the connection would break. Blocks. */
 int tb_engine_flush_told(struct tb_engine *engine);
 /* After all channels were closed by their owners, and without a standby. Requests that are not finished never will be.
  */

@@ -54,7 +54,6 @@ struct tb_engine {
     bool threaded; /* several threads of the program may call at a time */
     bool shared;   /* they, or a standby: locks are taken */
     bool aside;    /* a standby makes progress: what may call functions of the program's is put off */
-    bool told;     /* others were told or asked something that they need not wait for */
     bool inside;   /* in progress already: upcalls and callbacks must not poll again */
     uint8_t representation;
     uint32_t lane;          /* which one of the lanes it is */

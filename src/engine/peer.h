@@ -68,6 +68,7 @@ struct tb_peer {
     struct tb_list accesses[TB_STREAM_COUNT]; /* struct tb_access, waiting for room, in order */
     struct tb_list results;                   /* struct tb_access_result, waiting for room */
     uint32_t results_waiting;
+    uint32_t unanswered;         /* questions that it was asked: until then this process does not leave */
     struct tb_list on_accessing; /* in the accesses' `waiting` while one of these is not empty */
 };
 
@@ -125,6 +126,12 @@ int tb_peer_error(const struct tb_peer *p); /* what requests with a broken peer 
 void tb_peer_answer(struct tb_peer *p, const struct tb_message *message);
 /* The same, of what most answers say. */
 void tb_peer_reply(struct tb_peer *p, enum tb_kind kind, uint64_t match, uint64_t offset, uint64_t length);
+static inline void tb_peer_ask(struct tb_peer *p, const struct tb_message *message)
+{
+    p->unanswered++;
+    tb_peer_answer(p, message);
+}
+
 void tb_peer_owe(struct tb_peer *p, uint64_t bytes);
 /* So much more of it would be kept. False: it was not granted that, and is given up. */
 bool tb_peer_has_room(struct tb_peer *p, uint64_t bytes);

@@ -114,6 +114,26 @@ static void posted_beside_fence(void)
     still_works();
 }
 
+/* One waits for somebody in a barrier, in which somebody is missing, who waits for the first one in another barrier. */
+static void start_beside_barriers(void)
+{
+    int missing = w.size / 2 + 1; /* for whom those wait that others wait for */
+    bool apart = w.rank == 1 || w.rank == missing;
+    MPI_Comm part;
+    if (w.size < 3)
+        return;
+    MPI_Comm_split(w.comm, apart, 0, &part);
+    if (w.rank == 1) {
+        MPI_Group first = only(0);
+        told("MPI_Win_start", MPI_Win_start(first, 0, w.win), 0, "MPI_Win_post");
+        MPI_Group_free(&first);
+    }
+    if (apart)
+        MPI_Barrier(part);
+    still_works();
+    MPI_Comm_free(&part);
+}
+
 static void fence_beside_barrier(void)
 {
     if (w.rank == 0)
@@ -310,6 +330,7 @@ int main(int argc, char **argv)
             nobody_posts();
             nobody_starts();
             posted_beside_fence();
+            start_beside_barriers();
             fence_beside_barrier();
             fence_beside_free();
             locks();
