@@ -98,6 +98,10 @@ struct tb_engine_config {
     /* A message between programs, of this tag and length, has come before its receive. With the engine locked. NULL:
      * nobody wants to know. */
     void (*unexpected)(void *context, struct tb_proc from, uint64_t match, uint64_t bytes);
+    /* Nothing passes between this process and another one any more, though nobody has said that it is gone: what led
+     * there broke, cannot be made, or was given up here. Told once, with the error of calls that need it; not of who
+     * says goodbye. With locks held. NULL: nobody wants to know. */
+    void (*connection_lost)(void *context, struct tb_proc with, int error);
     void *context;
     const struct tb_driver_table *const *drivers; /* up to NULL, of composite steps; NULL: tb_drivers */
 };

@@ -336,6 +336,11 @@ static bool lanes_borrow(struct tb_peer *p, uint64_t bytes)
     return taken >= needed;
 }
 
+static bool lanes_claim_loss(struct tb_peer *p)
+{
+    return !atomic_exchange(&((struct tb_way_end *)p->endpoint)->way->claimed, true);
+}
+
 void tb_way_tell(struct tb_lanes *lanes, struct tb_way_shared *way, uint32_t lane)
 {
     news_add(lanes, lane, way, TB_TRAY_BROKEN, way->broken, way->story);
@@ -358,6 +363,7 @@ static void lanes_forget(struct tb_lanes *lanes)
 const struct tb_lane_ways tb_lane_ways = {.upcalls = &lanes_upcalls,
                                           .drain = lanes_drain,
                                           .borrow = lanes_borrow,
+                                          .claim_loss = lanes_claim_loss,
                                           .lose = lanes_lose,
                                           .lock = lanes_memory_lock,
                                           .unlock = lanes_memory_unlock,

@@ -22,6 +22,7 @@ struct tb_way_shared {
     char *story;
     uint64_t allowed, credit; /* as those of a peer (peer.h), but for what the lanes have taken */
     _Atomic uint32_t items;   /* in trays; any thread */
+    _Atomic bool claimed;     /* a lane tells the owner that it is broken; any thread */
     struct tb_way_end ends[TB_LANES_LIMIT];
 };
 

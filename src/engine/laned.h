@@ -114,6 +114,8 @@ struct tb_lane_ways {
     int (*drain)(struct tb_engine *e); /* what is in the tray of the lane; how much it was */
     /* Credit that processes have given is shared by the lanes: takes so much of it for a lane. */
     bool (*borrow)(struct tb_peer *p, uint64_t bytes);
+    /* The way to a process is broken. True for the first lane that finds it so, and tells the owner. */
+    bool (*claim_loss)(struct tb_peer *p);
     /* The other lanes hear of so many processes that are gone, from one on. The story is the thread's last one. */
     void (*lose)(struct tb_engine *first, uint32_t index, uint32_t count, int error);
     /* What the lanes have in common in the memory of this host; also where there are none. */

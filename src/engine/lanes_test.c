@@ -182,6 +182,32 @@ static void all_lanes_hear_of_a_loss(void **state)
     close_all(&net);
 }
 
+/* Each lane finds it broken, and the owner hears of it once; not if it has said itself that the process is gone. */
+static void a_lost_connection_is_told_once(void **state)
+{
+    for (int gone = 0; gone < 2; gone++) {
+        struct tb_request receives[CHANNELS];
+        struct loop_net net;
+        open_all(&net, 4, 0);
+        open_channels(&net);
+        for (uint32_t c = 0; c < CHANNELS; c++)
+            exchange_one(&net, 0, c, 8, TB_MODE_STANDARD, true);
+        for (uint32_t c = 0; c < CHANNELS; c += 2)
+            receive_in(&receives[c], 0, c, in, 8);
+        tb_error(TB_ERR_PEER, "it fell down the stairs");
+        if (gone)
+            tb_engine_lost(net.engines[0], (struct tb_proc){7, 1}, TB_ERR_PEER);
+        const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
+        up->broken(up->context, tb_sim_endpoint(&net.sim, 0, 1), TB_ERR_PEER);
+        settle(&net);
+        for (uint32_t c = 0; c < CHANNELS; c += 2)
+            assert_int_equal(receives[c].status.error, TB_ERR_PEER);
+        assert_int_equal(net.losses, !gone);
+        assert_int_equal(net.lost.index, !gone);
+        close_all(&net);
+    }
+}
+
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static _Atomic bool held, enough;
@@ -273,6 +299,7 @@ int main(void)
         cmocka_unit_test(by_all_protocols),
         cmocka_unit_test(credit_is_shared),
         cmocka_unit_test(all_lanes_hear_of_a_loss),
+        cmocka_unit_test(a_lost_connection_is_told_once),
         cmocka_unit_test(one_lane_does_not_hold_up_others),
         cmocka_unit_test(each_sleeper_is_woken),
     };

@@ -23,6 +23,9 @@ struct loop_net {
     struct tb_channel *channels[LOOP_ENGINES];
     uint32_t count;
     uint32_t lanes[LOOP_ENGINES]; /* of each of them; 0: none */
+    uint32_t losses;              /* connections that an owner was told to be lost; the last one: */
+    struct tb_proc lost;
+    int lost_error;
 };
 
 static bool loop_is_local(void *context, struct tb_proc proc)
@@ -39,6 +42,14 @@ static int loop_reach(void *context, struct tb_proc proc, struct tb_reach *reach
 static void loop_distance(void *context, struct tb_proc proc, struct tb_distance *distance)
 {
     *distance = ((const struct loop_net *)context)->far;
+}
+
+static void loop_connection_lost(void *context, struct tb_proc with, int error)
+{
+    struct loop_net *net = context;
+    net->losses++;
+    net->lost = with;
+    net->lost_error = error;
 }
 
 static inline void loop_net_init(struct loop_net *net, uint32_t count)
@@ -69,6 +80,7 @@ static inline void loop_net_open(struct loop_net *net, bool threaded)
                                           .is_local = loop_is_local,
                                           .reach = net->relayed ? loop_reach : NULL,
                                           .distance = loop_distance,
+                                          .connection_lost = loop_connection_lost,
                                           .context = net,
                                           .control = -1};
         struct tb_channel_config channel = {.context = LOOP_CONTEXT, .size = net->count, .rank = i};

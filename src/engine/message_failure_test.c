@@ -92,6 +92,67 @@ static void goodbye_hurts_only_who_waits(void **state)
     loop_net_close(&net);
 }
 
+/* Between the first two of three, who have talked. */
+static void talk(struct loop_net *net)
+{
+    struct tb_request s, r;
+    loop_net_init(net, 3);
+    loop_net_open(net, false);
+    post_receive(net, &r, 1, 0, 5, EXACT, 10);
+    post_send(net, &s, 0, 1, 5, 10, TB_MODE_STANDARD);
+    loop_net_settle(net);
+    check_received(&r, 0, 5, 10);
+}
+
+static void break_connection(struct loop_net *net, int error)
+{
+    const struct tb_upcalls *up = tb_sim_upcalls(&net->sim, 0);
+    tb_error(error, "as this test wants it");
+    up->broken(up->context, tb_sim_endpoint(&net->sim, 0, 1), error);
+    loop_net_settle(net);
+}
+
+static void lose(struct loop_net *net)
+{
+    tb_engine_lost(net->engines[0], (struct tb_proc){7, 1}, tb_error(TB_ERR_PEER, "it was killed"));
+    loop_net_settle(net);
+}
+
+static void a_lost_connection_is_told_once(void **state)
+{
+    static const int errors[] = {TB_ERR_PEER, TB_ERR_PROTOCOL, TB_ERR_MEMORY};
+    static const int told[] = {TB_ERR_PEER, TB_ERR_PEER, TB_ERR_MEMORY};
+    for (int i = 0; i < 3; i++) {
+        struct loop_net net;
+        struct tb_request r;
+        talk(&net);
+        break_connection(&net, errors[i]);
+        break_connection(&net, TB_ERR_PEER);
+        lose(&net);
+        assert_int_equal(net.losses, 1);
+        assert_int_equal(net.lost.index, 1);
+        assert_int_equal(net.lost_error, told[i]);
+        post_receive(&net, &r, 0, 1, 5, EXACT, 1);
+        assert_int_equal(r.status.error, told[i]);
+        loop_net_close(&net);
+    }
+}
+
+static void who_has_left_or_is_gone_has_lost_no_connection(void **state)
+{
+    struct loop_net net;
+    talk(&net);
+    break_connection(&net, TB_ERR_CLOSED);
+    lose(&net);
+    assert_int_equal(net.losses, 0);
+    loop_net_close(&net);
+    talk(&net);
+    lose(&net);
+    break_connection(&net, TB_ERR_PEER);
+    assert_int_equal(net.losses, 0);
+    loop_net_close(&net);
+}
+
 static void contexts_not_yet_known_wait(void **state)
 {
     struct loop_net net;
@@ -171,6 +232,7 @@ static void nonsense_breaks_the_peer(void **state)
     loop_net_settle(&net);
     assert_true(tb_request_done(&r));
     assert_int_equal(r.status.error, TB_ERR_PEER);
+    assert_int_equal(net.losses, 1); /* given up by this side */
     loop_net_close(&net);
 }
 
@@ -250,10 +312,16 @@ static void long_double_of_another_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lost_peer_ends_its_requests),    cmocka_unit_test(what_was_sent_before_the_end_arrives),
-        cmocka_unit_test(goodbye_hurts_only_who_waits),     cmocka_unit_test(contexts_not_yet_known_wait),
-        cmocka_unit_test(contexts_that_are_gone_answer),    cmocka_unit_test(nonsense_breaks_the_peer),
-        cmocka_unit_test(frames_are_checked_by_their_kind), cmocka_unit_test(long_double_of_another_machine),
+        cmocka_unit_test(a_lost_peer_ends_its_requests),
+        cmocka_unit_test(what_was_sent_before_the_end_arrives),
+        cmocka_unit_test(goodbye_hurts_only_who_waits),
+        cmocka_unit_test(contexts_not_yet_known_wait),
+        cmocka_unit_test(a_lost_connection_is_told_once),
+        cmocka_unit_test(who_has_left_or_is_gone_has_lost_no_connection),
+        cmocka_unit_test(contexts_that_are_gone_answer),
+        cmocka_unit_test(nonsense_breaks_the_peer),
+        cmocka_unit_test(frames_are_checked_by_their_kind),
+        cmocka_unit_test(long_double_of_another_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

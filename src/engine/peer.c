@@ -250,10 +250,8 @@ int tb_peer_error(const struct tb_peer *p)
     return p->error == TB_ERR_MEMORY || p->error == TB_ERR_LIMIT ? p->error : TB_ERR_PEER;
 }
 
-void tb_peer_break(struct tb_peer *p, int error)
+static void fail(struct tb_peer *p, int error)
 {
-    if (p->error != TB_OK)
-        return;
     const char *story = tb_error_story();
     p->error = error;
     p->story = strdup(story[0] != '\0' ? story : tb_error_name(error));
@@ -263,6 +261,17 @@ void tb_peer_break(struct tb_peer *p, int error)
     p->engine->peers.fresh++;
     tb_log(error == TB_ERR_CLOSED ? TB_LOG_DEBUG : TB_LOG_INFO, "engine", "process %u: %s", p->proc.index,
            p->story != NULL ? p->story : "");
+}
+
+void tb_peer_break(struct tb_peer *p, int error)
+{
+    const struct tb_engine_config *config = &p->engine->config;
+    if (p->error != TB_OK)
+        return;
+    fail(p, error);
+    if (error != TB_ERR_CLOSED && p->endpoint != NULL && config->connection_lost != NULL &&
+        (p->engine->lanes == NULL || tb_lane_ways.claim_loss(p)))
+        config->connection_lost(config->context, p->proc, tb_peer_error(p));
 }
 
 /* Whether a process that nobody has spoken with is in a channel, so that it matters at once. */
@@ -278,8 +287,8 @@ static uint32_t break_all(struct tb_engine *e, uint32_t first, uint32_t count, b
     for (uint32_t index = first; index - first < count; index++) {
         bool here = e->peers.by_index[index] != NULL || is_used(&e->peers, index);
         struct tb_peer *p = (here || all) && index != e->config.transport.self.index ? tb_peer_of(e, index) : NULL;
-        if (p != NULL)
-            tb_peer_break(p, error);
+        if (p != NULL && p->error == TB_OK)
+            fail(p, error); /* as the owner has said itself */
         unborn += !here;
     }
     return unborn;

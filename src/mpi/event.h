@@ -12,7 +12,7 @@
 #define TB_EVENT_VALUES 3u
 #define TB_EVENTS_KEPT  1024u
 
-enum tb_event_kind { TB_EVENT_UNEXPECTED, TB_EVENT_LOST, TB_EVENT_ROUTES, TB_EVENT_COUNT };
+enum tb_event_kind { TB_EVENT_UNEXPECTED, TB_EVENT_LOST, TB_EVENT_CONNECTION, TB_EVENT_ROUTES, TB_EVENT_COUNT };
 
 /* One that has happened. A tool's function is given its address as the event's instance. */
 struct tb_event_record {

@@ -68,6 +68,11 @@ static void unexpected(void *context, struct tb_proc from, uint64_t match, uint6
     tb_event_raise(TB_EVENT_UNEXPECTED, from.index, (int64_t)match, (int64_t)bytes);
 }
 
+static void connection_lost(void *context, struct tb_proc with, int error)
+{
+    tb_event_raise(TB_EVENT_CONNECTION, with.index, tb_error_class_of(error), 0);
+}
+
 static void asked(void *context, uint32_t number)
 {
     tb_waits_tell(number);
@@ -277,6 +282,7 @@ static int open_engine(void)
         .control = job->control,
         .control_ready = control_ready,
         .unexpected = unexpected,
+        .connection_lost = connection_lost,
         .waiting = job->control >= 0 && job->book.host_count > 1 ? waiting : NULL,
         .context = job,
     };

@@ -94,7 +94,7 @@ struct tb_self {
     struct tb_inboxes *inboxes;           /* inbox.c: of named groups; NULL: none was ever opened */
     struct tb_mpit *mpit;                 /* tool.c: what tools use; NULL: nothing yet */
     bool events_waiting;                  /* event.c: some were not told yet */
-    uint32_t events_heard[3];             /* how many listen, by event */
+    uint32_t events_heard[4];             /* how many listen, by event */
     struct tb_events *events;             /* NULL: nobody ever has */
     pthread_mutex_t event_lock;
     pthread_mutex_t mpit_lock;

@@ -28,6 +28,13 @@ static const struct event_row {
                        1,
                        {MPI_INT},
                        {0}},
+    [TB_EVENT_CONNECTION] = {"tombolo_connection_lost",
+                             "nothing passes between this process and another one any more, though nobody has said "
+                             "that it is gone: which, and the error class of calls that need it",
+                             TB_MPIT_TRANSPORT,
+                             2,
+                             {MPI_INT, MPI_INT},
+                             {0, 4}},
     [TB_EVENT_ROUTES] = {"tombolo_routes_changed",
                          "messages to other hosts take other ways from now on: how often that has happened",
                          TB_MPIT_JOB,

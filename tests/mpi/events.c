@@ -13,7 +13,7 @@ struct message {
     MPI_Count bytes;
 };
 
-static int event = -1, calls, other_calls, frees;
+static int event = -1, calls, other_calls, losses, frees;
 static long long dropped;
 static MPI_Count last_time;
 static MPI_T_event_registration expected_registration;
@@ -49,6 +49,21 @@ static void note_other(MPI_T_event_instance instance, MPI_T_event_registration r
                        void *user_data)
 {
     other_calls++;
+}
+
+static void note_loss(MPI_T_event_instance instance, MPI_T_event_registration registration, MPI_T_cb_safety safety,
+                      void *user_data)
+{
+    losses++;
+}
+
+static void listen_for_loss(const char *name)
+{
+    int index = -1;
+    MPI_T_event_registration registration;
+    OK(MPI_T_event_get_index(name, &index));
+    OK(MPI_T_event_handle_alloc(index, NULL, MPI_INFO_NULL, &registration));
+    OK(MPI_T_event_register_callback(registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL, NULL, note_loss));
 }
 
 static void note_dropped(MPI_Count count, MPI_T_event_registration registration, int source, MPI_T_cb_safety safety,
@@ -145,6 +160,8 @@ int main(int argc, char **argv)
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     OK(MPI_T_event_get_index("tombolo_unexpected_message", &event));
     OK(MPI_T_event_handle_alloc(event, NULL, MPI_INFO_NULL, &expected_registration)); /* before MPI_Init, too */
+    listen_for_loss("tombolo_process_lost");
+    listen_for_loss("tombolo_connection_lost");
     test_begin(&argc, &argv);
     OK(MPI_T_event_register_callback(expected_registration, MPI_T_CB_REQUIRE_MPI_RESTRICTED, MPI_INFO_NULL, NULL,
                                      note_other));
@@ -165,6 +182,7 @@ int main(int argc, char **argv)
     int before = calls;
     send_all(3);
     CHECK_EQUAL(calls, before);
+    CHECK_EQUAL(losses, 0); /* all is well */
     OK(MPI_T_finalize());
     return test_end();
 }

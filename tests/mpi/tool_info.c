@@ -235,7 +235,7 @@ static void check_events(void)
     OK(MPI_T_source_get_timestamp(0, &later));
     CHECK(when > 0 && later >= when, "%lld, then %lld", (long long)when, (long long)later);
     OK(MPI_T_event_get_num(&events));
-    CHECK_EQUAL(events, 3);
+    CHECK_EQUAL(events, 4);
     for (int i = 0; i < events; i++)
         check_event(i);
     CODE(MPI_T_event_get_num(NULL), MPI_T_ERR_INVALID);
