@@ -3,9 +3,10 @@
  * collective. When the time is over, rank 0 says how many rounds there were and how long the longest took.
  *
  * usage: traffic SECONDS [LARGEST]
- *        traffic abort SECONDS     after so long the last rank calls MPI_Abort with 7
- *        traffic stopped BYTES     rank 0 sends to rank 2, which stops itself in the midst of it
- *        traffic first SECONDS     rank 0 stops itself before the first message of all; then as above
+ *        traffic told SECONDS      the same; rank 0 also says how often each rank was told at least that routes have
+ * changed traffic abort SECONDS     after so long the last rank calls MPI_Abort with 7 traffic stopped BYTES     rank 0
+ * sends to rank 2, which stops itself in the midst of it traffic first SECONDS     rank 0 stops itself before the first
+ * message of all; then as above
  *
  * Before that stop and twice after it, rank 1 and rank 3 exchange short messages for two seconds and say how many. Then
  * somebody has to let rank 2 go on. */
@@ -64,6 +65,40 @@ static bool go_on(double end)
     return on;
 }
 
+static bool listening;  /* for changes of routes */
+static MPI_Count times; /* that they have changed, as the last one says */
+static int told;        /* how many were told */
+
+static void note_change(MPI_T_event_instance instance, MPI_T_event_registration registration, MPI_T_cb_safety safety,
+                        void *user_data)
+{
+    MPI_Count now = -1;
+    CHECK_EQUAL(MPI_T_event_copy(instance, &now), MPI_SUCCESS);
+    CHECK(now > times, "%lld after %lld", (long long)now, (long long)times);
+    times = now;
+    told++;
+}
+
+static void listen_for_changes(void)
+{
+    int provided, index = -1;
+    MPI_T_event_registration registration;
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_T_event_get_index("tombolo_routes_changed", &index);
+    MPI_T_event_handle_alloc(index, NULL, MPI_INFO_NULL, &registration);
+    MPI_T_event_register_callback(registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL, NULL, note_change);
+    listening = true;
+}
+
+static void say_told(void)
+{
+    int least = 0;
+    MPI_Reduce(&told, &least, 1, MPI_INT, MPI_MIN, 0, MPI_COMM_WORLD);
+    if (test_rank == 0)
+        printf("told %d\n", least);
+    MPI_T_finalize();
+}
+
 static void rounds(double seconds)
 {
     unsigned char *out = test_memory(largest), *in = test_memory(largest);
@@ -81,6 +116,8 @@ static void rounds(double seconds)
         longest = now - before > longest ? now - before : longest;
         before = now;
     }
+    if (listening)
+        say_told();
     if (test_rank == 0)
         printf("rounds %llu longest %.3f\n", (unsigned long long)round, longest);
     free(out);
@@ -186,6 +223,9 @@ int main(int argc, char **argv)
             fflush(stdout);
             raise(SIGSTOP);
         }
+        rounds(atof(argv[2]));
+    } else if (argc > 2 && strcmp(argv[1], "told") == 0) {
+        listen_for_changes();
         rounds(atof(argv[2]));
     } else if (argc > 2 && strcmp(argv[1], "abort") == 0)
         give_up(atof(argv[2]));
