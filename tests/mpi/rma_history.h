@@ -4,26 +4,22 @@
 #ifndef TB_TESTS_MPI_RMA_HISTORY_H
 #define TB_TESTS_MPI_RMA_HISTORY_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+#include "rma_element.h"
 
 #define HISTORY_ORIGINS 4
 #define HISTORY_EACH    4               /* operations of an origin */
 #define HISTORY_STATES  (1 << 16)       /* that are remembered; places of a table */
 #define HISTORY_POINTS  (5 * 5 * 5 * 5) /* how far each origin is */
 
-enum history_kind { HISTORY_SUM, HISTORY_XOR, HISTORY_MAX, HISTORY_REPLACE, HISTORY_NONE, HISTORY_SWAP };
-
 struct history_step {
-    enum history_kind kind;
+    enum element_op op;
     bool fetches;
-    int64_t operand, compare, seen;
+    struct element_value operand, compare, seen;
 };
 
 struct history {
-    int width; /* bytes of the element: 4 or 8 */
-    int64_t before, after;
+    const struct element *element;
+    struct element_value before, after;
     int count[HISTORY_ORIGINS];
     struct history_step steps[HISTORY_ORIGINS][HISTORY_EACH];
     bool whole; /* the operations of an origin are together: it had an exclusive lock */
@@ -32,36 +28,14 @@ struct history {
 struct history_table {
     unsigned stamp, stamps[HISTORY_STATES], used;
     int points[HISTORY_STATES];
-    int64_t values[HISTORY_STATES];
+    struct element_value values[HISTORY_STATES];
 };
 
-static int64_t history_cut(const struct history *h, int64_t value)
-{
-    return h->width == 4 ? (int64_t)(int32_t)value : value;
-}
-
-static int64_t history_next(const struct history *h, const struct history_step *s, int64_t value)
-{
-    switch (s->kind) {
-    case HISTORY_SUM:
-        return history_cut(h, (int64_t)((uint64_t)value + (uint64_t)s->operand));
-    case HISTORY_XOR:
-        return history_cut(h, value ^ s->operand);
-    case HISTORY_MAX:
-        return s->operand > value ? s->operand : value;
-    case HISTORY_REPLACE:
-        return s->operand;
-    case HISTORY_SWAP:
-        return value == s->compare ? s->operand : value;
-    default:
-        return value;
-    }
-}
-
 /* Whether a state is new; it is remembered. */
-static bool history_new(struct history_table *t, int point, int64_t value)
+static bool history_new(struct history_table *t, int point, struct element_value value)
 {
-    uint64_t hash = ((uint64_t)value ^ (uint64_t)point * 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u;
+    uint64_t bits = (uint64_t)value.first + (uint64_t)value.second * 0x94D049BB133111EBu;
+    uint64_t hash = (bits ^ (uint64_t)point * 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u;
     for (unsigned i = (unsigned)(hash >> 40);; i++) {
         unsigned at = i % HISTORY_STATES;
         if (t->stamps[at] != t->stamp) {
@@ -71,14 +45,14 @@ static bool history_new(struct history_table *t, int point, int64_t value)
             t->used++;
             return true;
         }
-        if (t->points[at] == point && t->values[at] == value)
+        if (t->points[at] == point && element_equal(t->values[at], value))
             return false;
     }
 }
 
 /* From a state on: `busy` is the origin that must go on, -1 if any may. */
 static bool history_search(const struct history *h, struct history_table *t, int done[HISTORY_ORIGINS], int busy,
-                           int64_t value)
+                           struct element_value value)
 {
     static const int WEIGHTS[HISTORY_ORIGINS] = {1, 5, 25, 125};
     int point = 0;
@@ -88,18 +62,18 @@ static bool history_search(const struct history *h, struct history_table *t, int
         all = all && done[i] == h->count[i];
     }
     if (all)
-        return value == h->after;
+        return element_equal(value, h->after);
     if (!history_new(t, point + HISTORY_POINTS * (busy + 1), value) || t->used > HISTORY_STATES / 2)
         return false;
     for (int i = 0; i < HISTORY_ORIGINS; i++) {
         if (done[i] == h->count[i] || (busy >= 0 && busy != i))
             continue;
         const struct history_step *s = &h->steps[i][done[i]];
-        if (s->fetches && s->seen != value)
+        if (s->fetches && !element_equal(s->seen, value))
             continue;
         done[i]++;
         int next = h->whole && done[i] < h->count[i] ? i : -1;
-        bool found = history_search(h, t, done, next, history_next(h, s, value));
+        bool found = history_search(h, t, done, next, element_next(h->element, s->op, s->operand, s->compare, value));
         done[i]--;
         if (found)
             return true;
