@@ -367,7 +367,9 @@ static void ask_member(struct tb_group_table *table, struct tb_named_group *grou
     uint32_t proc = group->members[at];
     if (question->kind == TB_REGISTRY_LEAVE) {
         take_out(table, group, at, true);
-        tell(table, proc, question->number, TB_REGISTRY_DONE);
+        table->tell(
+            table->context, proc,
+            &(struct tb_registry_answer){.number = question->number, .result = TB_REGISTRY_DONE, .id = group->id});
         change(table, group);
     } else if (question->kind == TB_REGISTRY_FREEZE) {
         group->frozen = true;

@@ -98,11 +98,15 @@ static void groups_begin_and_end(void **state)
     uint32_t first_id = w->answers[q].id;
     assert_int_not_equal(first_id, w->answers[ask(w, 9, TB_REGISTRY_LOOK, "b", 0)].id);
     assert_int_equal(result(w, 9, TB_REGISTRY_LEAVE, "a", 0), TB_REGISTRY_STRANGER);
-    assert_int_equal(result(w, 3, TB_REGISTRY_LEAVE, "a", 0), TB_REGISTRY_DONE);
+    q = ask(w, 3, TB_REGISTRY_LEAVE, "a", 0);
+    assert_int_equal(w->results[q], TB_REGISTRY_DONE);
+    assert_int_equal(w->answers[q].id, first_id); /* which it has left */
     q = ask(w, 9, TB_REGISTRY_LOOK, "a", 0);
     assert_int_equal(w->answers[q].generation, 3);
     assert_int_equal(w->members[q][0], 1);
-    assert_int_equal(result(w, 1, TB_REGISTRY_LEAVE, "a", 0), TB_REGISTRY_DONE);
+    q = ask(w, 1, TB_REGISTRY_LEAVE, "a", 0);
+    assert_int_equal(w->results[q], TB_REGISTRY_DONE);
+    assert_int_equal(w->answers[q].id, first_id); /* also when it was the last one */
     assert_int_equal(result(w, 1, TB_REGISTRY_LOOK, "a", 0), TB_REGISTRY_NO_GROUP);
     assert_int_equal(result(w, 1, TB_REGISTRY_JOIN, "a", 0), TB_REGISTRY_DONE);
     q = ask(w, 9, TB_REGISTRY_LOOK, "a", 0);

@@ -7,9 +7,12 @@
 #include "mpi/binding_decls.h"
 #include "mpi/universe.h"
 
+#define CLOSED_LIMIT 1024u /* closed ones that are remembered */
+
 struct tb_inbox {
     struct tb_list node;
     uint32_t id;
+    bool closed; /* its process has left the group, and may join it again */
     MPI_Comm comm;
     char name[TB_REGISTRY_NAME_BYTES];
 };
@@ -17,7 +20,8 @@ struct tb_inbox {
 /* All of this process. */
 struct tb_inboxes {
     pthread_mutex_t lock;
-    struct tb_list all;
+    struct tb_list all; /* closed ones in the order in which they were closed */
+    uint32_t closed_count;
 };
 
 /* Made with the first one, and locked; NULL: no memory. */
@@ -46,12 +50,29 @@ static struct tb_inbox *find(const struct tb_inboxes *inboxes, const char *name)
 }
 
 /* Its memory stays while receives of it are in flight. The program may have freed it, which it should not. */
-static void forget(struct tb_inbox *inbox)
+static void free_comm(struct tb_inbox *inbox)
 {
     if (tb_comm_find(inbox->comm) != NULL)
         tb_mpi_Comm_free(&inbox->comm);
+    inbox->comm = MPI_COMM_NULL;
+}
+
+static void forget(struct tb_inboxes *inboxes, struct tb_inbox *inbox)
+{
+    free_comm(inbox);
+    inboxes->closed_count -= inbox->closed;
     tb_list_remove(&inbox->node);
     free(inbox);
+}
+
+static void forget_first_closed(struct tb_inboxes *inboxes)
+{
+    struct tb_inbox *inbox;
+    TB_LIST_EACH (inbox, &inboxes->all, struct tb_inbox, node)
+        if (inbox->closed) {
+            forget(inboxes, inbox);
+            return;
+        }
 }
 
 static int open_comm(const char *name, uint32_t id, MPI_Comm *comm)
@@ -82,6 +103,14 @@ static int open_new(struct tb_inboxes *inboxes, const char *name, uint32_t id, M
     return TB_OK;
 }
 
+static int reopen(struct tb_inboxes *inboxes, struct tb_inbox *inbox)
+{
+    int error = open_comm(inbox->name, inbox->id, &inbox->comm);
+    inboxes->closed_count -= error == TB_OK;
+    inbox->closed = error != TB_OK;
+    return error;
+}
+
 int tb_inbox_open(const char *name, uint32_t id, MPI_Comm *comm)
 {
     int error = TB_OK;
@@ -90,15 +119,17 @@ int tb_inbox_open(const char *name, uint32_t id, MPI_Comm *comm)
         return tb_error(TB_ERR_MEMORY, "out of memory for the inbox of a group");
     struct tb_inbox *inbox = find(inboxes, name);
     if (inbox != NULL && inbox->id != id) {
-        forget(inbox);
+        forget(inboxes, inbox);
         inbox = NULL;
     }
+    if (inbox != NULL && inbox->closed)
+        error = reopen(inboxes, inbox);
     struct tb_comm *known = inbox != NULL ? tb_comm_find(inbox->comm) : NULL;
     if (inbox == NULL)
         error = open_new(inboxes, name, id, comm);
-    else if (known == NULL)
+    else if (known == NULL && error == TB_OK)
         error = tb_error(TB_ERR_ARGUMENT, "the program has freed the inbox of the group \"%.100s\"", name);
-    else
+    else if (error == TB_OK)
         error = tb_universe_widen(known);
     if (known != NULL && error == TB_OK)
         *comm = inbox->comm;
@@ -106,13 +137,53 @@ int tb_inbox_open(const char *name, uint32_t id, MPI_Comm *comm)
     return error;
 }
 
-void tb_inbox_close(const char *name)
+int tb_inbox_expect(const char *name, bool *reopened)
+{
+    int error = TB_OK;
+    struct tb_inboxes *inboxes = lock_all();
+    *reopened = false;
+    if (inboxes == NULL)
+        return tb_error(TB_ERR_MEMORY, "out of memory for the inbox of a group");
+    struct tb_inbox *inbox = find(inboxes, name);
+    if (inbox != NULL && inbox->closed) {
+        error = reopen(inboxes, inbox);
+        *reopened = error == TB_OK;
+    }
+    pthread_mutex_unlock(&inboxes->lock);
+    return error;
+}
+
+/* Receives in flight keep its channel, and there can be no second one of the same number; so it stays. */
+static bool is_in_use(const struct tb_inbox *inbox)
+{
+    const struct tb_comm *comm = tb_comm_find(inbox->comm);
+    return comm != NULL && __atomic_load_n(&comm->references, __ATOMIC_RELAXED) > 1;
+}
+
+static void close_one(struct tb_inboxes *inboxes, struct tb_inbox *inbox)
+{
+    if (inbox == NULL || inbox->closed || is_in_use(inbox))
+        return;
+    free_comm(inbox);
+    inbox->closed = true;
+    tb_list_remove(&inbox->node);
+    tb_list_append(&inboxes->all, &inbox->node);
+    if (++inboxes->closed_count > CLOSED_LIMIT)
+        forget_first_closed(inboxes);
+}
+
+void tb_inbox_dismiss(const char *name)
 {
     struct tb_inboxes *inboxes = lock_all();
     if (inboxes == NULL)
         return;
-    struct tb_inbox *inbox = find(inboxes, name);
-    if (inbox != NULL)
-        forget(inbox);
+    close_one(inboxes, find(inboxes, name));
     pthread_mutex_unlock(&inboxes->lock);
+}
+
+void tb_inbox_leave(const char *name, uint32_t id)
+{
+    MPI_Comm comm;
+    if (tb_inbox_open(name, id, &comm) == TB_OK)
+        tb_inbox_dismiss(name);
 }

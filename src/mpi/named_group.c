@@ -159,6 +159,21 @@ static int meet(const char *call, struct tb_registry_question *question, MPI_Com
     return code;
 }
 
+/* Others may write to it as soon as the registry knows it. */
+static int become_member(const char *call, struct tb_registry_question *question)
+{
+    struct tb_registry_answer answer;
+    bool reopened;
+    int error = tb_inbox_expect(question->name, &reopened);
+    if (error < 0)
+        return tb_raise_below(NULL, error, call);
+    int code = ask(call, question, &answer);
+    if (code != MPI_SUCCESS && answer.result != TB_REGISTRY_MEMBER && reopened)
+        tb_inbox_dismiss(question->name);
+    tb_inquiry_close(&answer);
+    return code;
+}
+
 int Tombolo_Group_join(const char *name, int count, double timeout, MPI_Comm *comm)
 {
     static const char call[] = "Tombolo_Group_join";
@@ -169,7 +184,7 @@ int Tombolo_Group_join(const char *name, int count, double timeout, MPI_Comm *co
     if (code == MPI_SUCCESS && comm != NULL)
         code = set_timeout(call, 3, timeout, &question);
     if (code == MPI_SUCCESS)
-        code = tell(call, &question);
+        code = become_member(call, &question);
     if (code != MPI_SUCCESS || comm == NULL)
         return code;
     question.kind = TB_REGISTRY_MEET;
@@ -194,11 +209,14 @@ int Tombolo_Group_leave(const char *name)
 {
     static const char call[] = "Tombolo_Group_leave";
     struct tb_registry_question question;
+    struct tb_registry_answer answer;
     int code = begin(call, name, TB_REGISTRY_LEAVE, &question);
+    if (code != MPI_SUCCESS)
+        return code;
+    code = ask(call, &question, &answer);
     if (code == MPI_SUCCESS)
-        code = tell(call, &question);
-    if (code == MPI_SUCCESS)
-        tb_inbox_close(question.name);
+        tb_inbox_leave(question.name, answer.id);
+    tb_inquiry_close(&answer);
     return code;
 }
 

@@ -247,6 +247,65 @@ static void from_inside(void)
     MPI_Comm_free(&comm);
 }
 
+/* The last one leaves a group and joins it again while it goes on: what is written to it from then on comes, also
+ * before it asks for the inbox again, and what was left in the inbox that it had does not. `waits`: a receive of that
+ * inbox is in flight all the while, and gets it. */
+static void once_more(const char *name, bool waits)
+{
+    int left = 11, later = 22, got = -1;
+    bool comes_back = test_rank == test_size - 1 && test_size > 1;
+    MPI_Comm inbox;
+    MPI_Request request = MPI_REQUEST_NULL;
+    CHECK_EQUAL(Tombolo_Group_join(name, 0, 0, NULL), MPI_SUCCESS);
+    CHECK_EQUAL(Tombolo_Group_inbox(name, &inbox), MPI_SUCCESS);
+    MPI_Barrier(test_all);
+    if (comes_back && waits)
+        MPI_Irecv(&got, 1, MPI_INT, test_indices[0], TAG, inbox, &request);
+    if (test_rank == 0)
+        CHECK_EQUAL(Tombolo_Group_send(&left, 1, MPI_INT, TOMBOLO_GROUP_ALL, TAG + 1, name), MPI_SUCCESS);
+    else
+        CHECK_EQUAL(MPI_Probe(test_indices[0], TAG + 1, inbox, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    if (comes_back) {
+        leave(name);
+        CHECK_EQUAL(Tombolo_Group_join(name, 0, 0, NULL), MPI_SUCCESS);
+    }
+    MPI_Barrier(test_all);
+    if (test_rank == 0)
+        CHECK_EQUAL(Tombolo_Group_send(&later, 1, MPI_INT, TOMBOLO_GROUP_ALL, TAG, name), MPI_SUCCESS);
+    MPI_Barrier(test_all);
+    CHECK_EQUAL(Tombolo_Group_inbox(name, &inbox), MPI_SUCCESS);
+    if (comes_back && waits)
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    else if (test_rank > 0)
+        CHECK_EQUAL(MPI_Recv(&got, 1, MPI_INT, test_indices[0], TAG, inbox, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    CHECK_EQUAL(got, test_rank > 0 ? later : -1);
+    int flag = -1;
+    MPI_Iprobe(MPI_ANY_SOURCE, TAG + 1, inbox, &flag, MPI_STATUS_IGNORE);
+    CHECK(waits || !comes_back || flag == 0, "a message to a member that had left");
+    MPI_Barrier(test_all);
+    leave(name);
+}
+
+/* Who writes a long message to a member that leaves instead of receiving it waits no longer. */
+static void never_read(void)
+{
+    size_t bytes = 300000;
+    char *data = test_memory(bytes);
+    if (test_rank == test_size - 1)
+        CHECK_EQUAL(Tombolo_Group_join("deaf", 0, 0, NULL), MPI_SUCCESS);
+    MPI_Barrier(test_all);
+    if (test_rank < test_size - 1) {
+        int class = -1, code = Tombolo_Group_send(data, (MPI_Count)bytes, MPI_BYTE, TOMBOLO_GROUP_ALL, TAG, "deaf");
+        MPI_Error_class(code, &class); /* it may have left before */
+        CHECK(code == MPI_SUCCESS || class == TOMBOLO_ERR_NO_GROUP, "class %d", class);
+    } else {
+        test_sleep(SHORT);
+        leave("deaf");
+    }
+    MPI_Barrier(test_all);
+    free(data);
+}
+
 static void errors(void)
 {
     char longest[TOMBOLO_MAX_GROUP_NAME + 1], text[MPI_MAX_ERROR_STRING];
@@ -309,6 +368,9 @@ int main(int argc, char **argv)
     frozen();
     from_outside();
     from_inside();
+    once_more("again", false);
+    once_more("once again", true);
+    never_read();
     errors();
     /* Whoever is still in a group when MPI ends has left it. */
     CHECK_EQUAL(Tombolo_Group_join("last", 0, 0, NULL), MPI_SUCCESS);
