@@ -14,6 +14,15 @@ int tb_mpi_Comm_set_attr(MPI_Comm comm, int comm_keyval, void *attribute_val)
     return tb_attribute_set(&bearer, "MPI_Comm_set_attr", comm_keyval, attribute_val);
 }
 
+/* What the hosts have room for, or what the user says, and never less than the processes that are known to have run
+ * together: those of this world, and those who have started it. */
+static int universe_size(void)
+{
+    const struct tb_job *job = &tb_self.job;
+    uint32_t together = job->size + tb_self.starters;
+    return (int)(job->book.universe > together ? job->book.universe : together);
+}
+
 /* The value of an attribute that exists from the start, or NULL. */
 static int *predefined_value(int keyval)
 {
@@ -35,7 +44,7 @@ static int *predefined_value(int keyval)
         facts->last_code = tb_error_last_used();
         return &facts->last_code;
     case MPI_UNIVERSE_SIZE:
-        facts->universe = (int)(tb_self.job.book.universe > 0 ? tb_self.job.book.universe : tb_self.job.book.ranks);
+        facts->universe = universe_size();
         return tb_self.job.book.universe != TB_UNIVERSE_INFINITE ? &facts->universe : NULL;
     case MPI_APPNUM:
         facts->app = (int)tb_self.job.app;

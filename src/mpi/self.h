@@ -62,6 +62,7 @@ struct tb_self {
     struct tb_comm *world;    /* init.c: the same as the program may use them; NULL unless the world model is active */
     struct tb_comm *self;
     struct tb_comm *parent; /* spawn.c: leads to those that have spawned this one; NULL: nobody has, or it was freed */
+    uint32_t starters;      /* and how many they are, also afterwards */
     struct tb_engine *engine;
     struct tb_job job;
     struct tb_plan_cache *plan_cache;      /* plan.c */

@@ -355,9 +355,12 @@ int tb_spawn_open_parent(void)
     int error = tb_party_unpack(job->parent, job->parent_bytes, &party);
     if (error == TB_OK)
         error = tb_party_join(tb_self.world, &party, &tb_self.parent);
-    if (error == TB_OK) /* its name from the beginning (MPI-5.0, section 7.8) */
-        snprintf(tb_self.parent->name, sizeof tb_self.parent->name, "MPI_COMM_PARENT");
-    return error;
+    if (error != TB_OK)
+        return error;
+    tb_self.starters = tb_self.parent->remote_size;
+    /* Its name from the beginning (MPI-5.0, section 7.8). */
+    snprintf(tb_self.parent->name, sizeof tb_self.parent->name, "MPI_COMM_PARENT");
+    return TB_OK;
 }
 
 int tb_mpi_Comm_get_parent(MPI_Comm *parent)

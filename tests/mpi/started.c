@@ -13,6 +13,7 @@ struct expected {
 static const struct expected nothing = {MPI_ERRORS_ARE_FATAL, NULL, NULL, "system,mpi", -1};
 static const struct expected returns = {MPI_ERRORS_RETURN, "mpi_errors_return", "mpi:alloc_mem,cuda:device",
                                         "system,mpi,mpi:alloc_mem", 77};
+static const struct expected small = {MPI_ERRORS_ARE_FATAL, NULL, NULL, "system,mpi", 4};
 static const struct expected aborts = {MPI_ERRORS_ABORT, "mpi_errors_abort", "", "system,mpi", 0};
 /* Of children: what the key says, or the default, whatever their parents were told. */
 static const struct expected child_asks = {MPI_ERRORS_RETURN, "mpi_errors_return", "mpi:win_allocate",
@@ -26,6 +27,14 @@ static void check_key(MPI_Info info, const char *key, const char *expected)
     MPI_Info_get_string(info, key, &length, value, &flag);
     CHECK(flag == (expected != NULL) && (!flag || strcmp(value, expected) == 0), "\"%s\" as %s instead of \"%s\"",
           flag ? value : "(none)", key, expected != NULL ? expected : "(none)");
+}
+
+/* 0: there is none. */
+static int universe(void)
+{
+    int *value = NULL, flag = -1;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &value, &flag);
+    return flag ? *value : 0;
 }
 
 static void check_comm(MPI_Comm comm, const struct expected *e)
@@ -97,7 +106,7 @@ static void check_window(const struct expected *e)
 static void check_all(const struct expected *e)
 {
     MPI_Comm copy;
-    int *universe = NULL, flag = -1, value = 0;
+    int value = 0;
     check_comm(MPI_COMM_WORLD, e);
     check_comm(MPI_COMM_SELF, e);
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
@@ -111,16 +120,25 @@ static void check_all(const struct expected *e)
     check_session(e, NULL, e->offered);
     check_session(e, "rocm,mpi:win_allocate_shared", "system,mpi,mpi:win_allocate_shared");
     check_session(e, "mpi,,system", NULL);
-    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &universe, &flag);
-    CHECK(e->universe < 0 || (flag == (e->universe > 0) && (!flag || *universe == e->universe)), "a universe of %d",
-          flag ? *universe : -1);
+    CHECK(e->universe < 0 || universe() == e->universe, "a universe of %d", universe());
 }
 
 /* ---- children ---------------------------------------------------------------------------------------------------- */
 
+/* That of their parents, or as many as run together, if these are more; also when parents are no longer known. */
+static void leave(MPI_Comm parent, int of_parents)
+{
+    int parents, together;
+    MPI_Comm_remote_size(parent, &parents);
+    together = of_parents == 0 ? 0 : parents + test_size;
+    MPI_Comm_disconnect(&parent);
+    CHECK_EQUAL(universe(), of_parents > together ? of_parents : together);
+}
+
 static void start(const char *handler, const char *kinds, char *word, int class)
 {
-    char *words[] = {word, NULL};
+    char said[16], *words[] = {word, said, NULL};
+    snprintf(said, sizeof said, "%d", universe());
     MPI_Comm inter;
     MPI_Info info;
     MPI_Errhandler before;
@@ -153,6 +171,7 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : "";
     const struct expected *e = strcmp(word, "return") == 0   ? &returns
                                : strcmp(word, "abort") == 0  ? &aborts
+                               : strcmp(word, "small") == 0  ? &small
                                : strcmp(word, "asks") == 0   ? &child_asks
                                : strcmp(word, "silent") == 0 ? &child_silent
                                                              : &nothing;
@@ -164,7 +183,7 @@ int main(int argc, char **argv)
     MPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {
         check_comm(parent, e);
-        MPI_Comm_disconnect(&parent);
+        leave(parent, atoi(argv[2]));
     } else {
         children();
     }
