@@ -50,16 +50,16 @@ CHECKS = [
     Check("setup", ["tests/check-setup.sh"], cores=1, timeout=30, cases=True),
     Check("format", ["tools/format", "--check"], cores=1, timeout=60),
 
-    # Warnings are errors under both compilers; the unit tests, plain and under the sanitizers. Clang and the thread
-    # sanitizer, which seldom find what the others do not, are for the tier "all"; the analyzer, and the address sanitizer
-    # with all tests and watching stack frames, which take as long as everything else, for the tier "long".
+    # Warnings are errors under both compilers; the unit tests, plain and under the sanitizers. Clang and the sanitizers, whose
+    # builds take half of what `make test` may, are for the tier "all"; the analyzer, and the address sanitizer with all tests
+    # and watching stack frames, which take as long as everything else, for the tier "long".
     build("gcc", "-Dwerror=true"),
     build("clang", "-Dwerror=true", "CC=clang-14", "CXX=clang++-14", tier="all"),
     Check("lint", ["tools/lint", "--quick", f"{BUILD}/variants/clang"], tier="all", timeout=600, needs=["build-clang"]),
     Check("analyse", ["tools/lint", "--shipped", f"{BUILD}/variants/clang"], tier="long", timeout=3600, needs=["build-clang"]),
     unit("gcc"),
-    build("asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", targets="unit"),
-    unit("asan"),
+    build("asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", targets="unit", tier="all"),
+    unit("asan", tier="all"),
     unit("asan", "long", tier="long"),
     build("tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Doptimization=1", targets="unit", tier="all"),
     unit("tsan", tier="all"),
