@@ -56,14 +56,19 @@ static void listen_to(const char *name, MPI_T_event_cb_function *function)
     OK(MPI_T_event_register_callback(registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL, NULL, function));
 }
 
-/* Each with each other, but for one; with a short message and a long one each way. */
+/* Each with each other, but for one; with a short message and a long one each way. One begins and the other answers: if
+ * both asked for a connection, a second one might come after the first was reset, of which the library warns. */
 static void meet_all_but(int avoided)
 {
-    static char out[BYTES], in[BYTES];
+    static char data[BYTES];
     for (int other = 0; other < test_size; other++)
-        for (int bytes = 8; bytes <= BYTES && other != test_rank && other != avoided; bytes += BYTES - 8)
-            OK(MPI_Sendrecv(out, bytes, MPI_BYTE, other, TAG, in, bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD,
-                            MPI_STATUS_IGNORE));
+        for (int bytes = 8; bytes <= BYTES && other != test_rank && other != avoided; bytes += BYTES - 8) {
+            if (test_rank < other)
+                OK(MPI_Send(data, bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD));
+            OK(MPI_Recv(data, bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+            if (test_rank > other)
+                OK(MPI_Send(data, bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD));
+        }
 }
 
 /* ---- ranks that die ---------------------------------------------------------------------------------------------- */
