@@ -362,6 +362,9 @@ static bool look_after(struct tb_forwarder *f, struct tb_neighbour *n, uint64_t 
             n->down_since[i] = 0;
         else if (n->down_since[i] == 0)
             n->down_since[i] = now;
+        if (n->down_since[i] != 0 && tb_hop_peer_is_agent(&n->peer))
+            tb_hop_peer_miss(&n->peer, stream, n->down_since[i],
+                             tb_member_route(f->member, tb_neighbour_host(n, f->member))->latency);
         if (n->down_since[i] != 0 && (since == 0 || n->down_since[i] < since))
             since = n->down_since[i];
     }

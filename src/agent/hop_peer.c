@@ -17,6 +17,7 @@
 #define SILENCE_MS       12000
 #define REPEATS_MOST     3            /* of the kernel, in a row; about a second */
 #define SILENCE_NS       10000000000u /* of one who is asked; then the connection is made anew; */
+#define MISSED_NS        6000000000u  /* besides all ways there and back: so long it takes at most to make one */
 #define DEAD_STORY       "a connection passes nothing while others do: has a proxy stopped, or a firewall forgotten it?"
 #define UNHEARD_NS       1500000000u /* of a connection, while others bring something: then it is asked, too */
 #define AGAIN_NS         1500000000u /* so soon while others have just come to life again */
@@ -116,6 +117,15 @@ static void end_if_silent(struct tb_hop_peer *peer, struct tb_hop_connection *co
     }
     if (now - since > (again ? AGAIN_NS : SILENCE_NS))
         tb_hop_connection_give_up(connection, "no answer");
+}
+
+void tb_hop_peer_miss(struct tb_hop_peer *peer, enum tb_stream stream, uint64_t since, uint64_t latency)
+{
+    uint64_t now = tb_loop_now(peer->hop_set->loop);
+    note_answers(peer);
+    if (peer->dead_since[stream] == 0 &&
+        tb_packet_size_answered_for(&peer->packet_size, since, now) > MISSED_NS + 8 * latency)
+        peer->dead_since[stream] = since;
 }
 
 bool tb_hop_peer_is_dead(const struct tb_hop_peer *peer, enum tb_stream stream)

@@ -15,7 +15,8 @@ struct tb_hop_peer {
     struct tb_list connections[TB_STREAM_COUNT]; /* the one to write to first is in front */
     struct tb_queue queue;
     struct tb_packet_size packet_size;
-    uint64_t dead_since[TB_STREAM_COUNT]; /* the last connection of a stream passed nothing, though the agent answers */
+    uint64_t dead_since[TB_STREAM_COUNT]; /* its last connection passed nothing, or none can be made, though the agent
+                                             answers */
 };
 
 void tb_hop_peer_open(struct tb_hop_peer *peer, struct tb_hop_set *hop_set, struct tb_proc proc);
@@ -47,6 +48,9 @@ uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again);
 uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer, const char **why);
 /* The stream has lost all its connections in this way: a new one is wanted, even if nobody has anything to send. */
 bool tb_hop_peer_is_dead(const struct tb_hop_peer *peer, enum tb_stream stream);
+/* Frames have waited since then for a connection of this stream, over a way of this latency (ns). If the agent answers
+ * on others all the while, the stream is as dead as one that has one which passes nothing. */
+void tb_hop_peer_miss(struct tb_hop_peer *peer, enum tb_stream stream, uint64_t since, uint64_t latency);
 /* Connections use small packets from now on, and the other side is told. */
 void tb_hop_peer_use_small(struct tb_hop_peer *peer);
 /* The kernel repeats what it has written to one of the connections, again and again without an answer. */

@@ -18,7 +18,7 @@ static struct world w[2];
 static int open_worlds(void **state)
 {
     const struct tb_setup setup = {.host_count = 2};
-    loop_sim_open(&sim, 1);
+    loop_sim_open(&sim, 2);
     sim.sim.route[0].delay = DELAY;
     tb_param.forbid_direct = true;
     tb_param.link_patience = 60 * SECOND;
@@ -234,6 +234,47 @@ static void a_slow_wire_is_not_silent(void **state)
     }
 }
 
+/* Questions are answered on one connection, and what waits for another one waits in vain: none can be made. */
+static void a_stream_that_cannot_be_opened(void **state)
+{
+    const struct tb_job_waiting there = {.count = 1, .hosts = {1}};
+    static struct world_frame frame;
+    static char bytes[TB_FRAME_BUFFER_LIMIT];
+    uint32_t sequence = 0;
+    uint64_t before = sim.streams.accepted;
+    int a = world_join(&w[0], 0, TB_STREAM_SHORT, 0), b = world_join(&w[1], FAR, TB_STREAM_SHORT, 0);
+    int from = world_join(&w[0], 0, TB_STREAM_BULK, 0), to = world_join(&w[1], FAR, TB_STREAM_BULK, 0);
+    send_frame(a, 0);
+    while (sim.streams.accepted == before)
+        loop_sim_run(&sim, 1);
+    sim.sim.route[1].delay = DELAY;
+    sim.sim.route[1].dead = true;
+    tb_sim_streams_divert(&sim.streams, 1);
+    loop_sim_run(&sim, 2 * SECOND);
+    assert_true(world_get_frame(&w[1], b, &sequence, &frame));
+    size_t length = frame_make(bytes, 0, 0, FAR, 0, 16 << 10);
+    assert_int_equal(send(from, bytes, length, 0), length);
+    tb_host_network_want(&w[0].network, 0, &there);
+    loop_sim_run(&sim, 5 * SECOND);
+    assert_int_equal(w[0].link_reports, 0);
+    loop_sim_run(&sim, 4 * SECOND);
+    assert_in_range(w[0].link_reports, 1, 4);
+    assert_true(w[0].link_silent && w[0].link_host == 1);
+    assert_non_null(strstr(w[0].link_why, "passes nothing while others do"));
+    sim.sim.route[1].dead = false;
+    sequence = 0;
+    for (int i = 0; i < 3; i++) {
+        tb_host_network_want(&w[0].network, 0, &there);
+        loop_sim_run(&sim, 5 * SECOND);
+    }
+    assert_true(world_get_frame(&w[1], to, &sequence, &frame));
+    assert_false(w[0].link_silent);
+    close(a);
+    close(b);
+    close(from);
+    close(to);
+}
+
 /* As an agent that reads one stream only: answers the questions there. Returns the flags of the last one. */
 static uint16_t answer(int link, uint32_t *sequence)
 {
@@ -328,7 +369,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(ranks_are_connected_across),     TEST(a_dead_link_comes_back),      TEST(frames_cross),
         TEST(open_streams_that_pass_nothing), TEST(a_rank_that_waits_is_enough), TEST(silent_connections_are_replaced),
-        TEST(a_slow_wire_is_not_silent),      TEST(large_packets_that_are_lost), TEST(lost_packets_are_told_of),
+        TEST(a_stream_that_cannot_be_opened), TEST(a_slow_wire_is_not_silent),   TEST(large_packets_that_are_lost),
+        TEST(lost_packets_are_told_of),
     };
     tb_param_load();
     tb_log_threshold = TB_LOG_ERROR;

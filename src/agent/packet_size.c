@@ -42,12 +42,18 @@ static bool is_lost(int socket, uint64_t ns)
             info.tcpi_last_data_sent * UINT64_C(1000000) + RESENT_NS <= ns);
 }
 
-enum tb_packet_verdict tb_packet_size_judge(const struct tb_packet_size *size, int socket, uint64_t since, uint64_t now)
+uint64_t tb_packet_size_answered_for(const struct tb_packet_size *size, uint64_t since, uint64_t now)
 {
     if (size->answered_since == 0 || now - size->answered > PAUSE_NS)
-        return TB_PACKET_UNKNOWN;
+        return 0;
     uint64_t begin = since > size->answered_since ? since : size->answered_since;
-    uint64_t answers = size->answered > begin ? size->answered - begin : 0; /* how long others have gone on */
+    return size->answered > begin ? size->answered - begin : 0;
+}
+
+enum tb_packet_verdict tb_packet_size_judge(const struct tb_packet_size *size, int socket, uint64_t since, uint64_t now)
+{
+    uint64_t begin = since > size->answered_since ? since : size->answered_since;
+    uint64_t answers = tb_packet_size_answered_for(size, since, now); /* how long others have gone on */
     bool made_small = is_small(socket);
     if (answers <= (size->small && !made_small ? KNOWN_NS : SILENT_NS))
         return TB_PACKET_UNKNOWN;

@@ -35,6 +35,8 @@ struct tb_packet_size {
 
 /* Something has come from the agent, on any connection. */
 void tb_packet_size_answered(struct tb_packet_size *size, uint64_t when);
+/* For how long it has answered since then, without a long pause until now. */
+uint64_t tb_packet_size_answered_for(const struct tb_packet_size *size, uint64_t since, uint64_t now);
 /* Of a connection that has been silent since then. */
 enum tb_packet_verdict tb_packet_size_judge(const struct tb_packet_size *size, int socket, uint64_t since,
                                             uint64_t now);

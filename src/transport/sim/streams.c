@@ -194,6 +194,13 @@ static void listener_accept(struct tb_sim_streams *s, const struct listener *l, 
     }
 }
 
+void tb_sim_streams_divert(struct tb_sim_streams *s, uint32_t route)
+{
+    struct listener *l;
+    TB_LIST_EACH (l, &s->listeners, struct listener, of_streams)
+        l->route = route;
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 void tb_sim_streams_init(struct tb_sim_streams *s, struct tb_sim *sim)

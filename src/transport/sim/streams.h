@@ -32,6 +32,9 @@ int tb_sim_streams_pair(struct tb_sim_streams *s, uint32_t route, int ends[2]);
  * wait a few real milliseconds before taking such streams for quiet. */
 int tb_sim_streams_listen(struct tb_sim_streams *s, uint32_t route, uint16_t target, uint16_t *port);
 
+/* What is connected by listeners from now on takes this route. */
+void tb_sim_streams_divert(struct tb_sim_streams *s, uint32_t route);
+
 /* Takes what was written, and delivers what is due. Returns how much has happened; 0: nothing. */
 int tb_sim_streams_move(struct tb_sim_streams *s);
 /* When something more is due; TB_NEVER. */
