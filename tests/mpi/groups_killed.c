@@ -82,7 +82,8 @@ static void *die(void *unused)
     for (double until = test_now() + LATEST; step < last_step && test_now() < until;)
         test_sleep(0.0005);
     test_sleep(last_moment);
-    kill(getpid(), SIGKILL);
+    if (test_failures == 0)
+        kill(getpid(), SIGKILL);
     return NULL;
 }
 
@@ -259,7 +260,7 @@ static void freeze(int which)
 {
     if (!places[which].member)
         TRY(0, Tombolo_Group_freeze(names[which]), STRANGER);
-    else if (which == ROAD || (which == HOME && (doomed & bit(test_rank)) == 0 && pick(3) == 0))
+    else if (which == ROAD || (which == HOME && (doomed & bit(test_rank)) == 0 && pick(6) == 0))
         froze[which] = TRY(0, Tombolo_Group_freeze(names[which]), MPI_SUCCESS) == MPI_SUCCESS;
 }
 
@@ -359,11 +360,11 @@ static void write_to_grave(int unused)
 }
 
 /* What never has as many members as it wants ends with the next death at home, if not all are known yet. */
-static void wait_for_death(int unused)
+static void wait_for_death(int which)
 {
     MPI_Comm comm;
     bool stands = pick(2) == 0;
-    if (places[HOME].told == count_of(doomed) || pick(3) > 0)
+    if (which != HOME || places[HOME].told == count_of(doomed) || pick(2) == 0)
         return;
     hear(HOME, TRY(LONG,
                    stands ? Tombolo_Group_barrier(names[HOME], test_size + 1, LONG)
@@ -386,7 +387,7 @@ static void (*const steps[])(int which) = {join,     join,           meet,      
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-/* What all who live say, by "or": rank 0 asks and tells them. */
+/* What all who live say, by "or": rank 0 asks and tells them. Afterwards all have come to this place. */
 static void combine(uint64_t *words, int count)
 {
     uint64_t theirs[MOST];
@@ -403,12 +404,6 @@ static void combine(uint64_t *words, int count)
         CHECK_EQUAL(MPI_Send(words, count, MPI_UINT64_T, 0, TAG, test_all), MPI_SUCCESS);
         CHECK_EQUAL(MPI_Recv(words, count, MPI_UINT64_T, 0, TAG, test_all, MPI_STATUS_IGNORE), MPI_SUCCESS);
     }
-}
-
-/* All who live have come to this place. */
-static void meet_up(void)
-{
-    combine(NULL, 0);
 }
 
 /* Until the members are these, and at last nobody. */
@@ -440,13 +435,13 @@ static void begin_round(int round)
     places[HOME].member = true;
     if ((doomed & bit(test_rank)) != 0)
         TRY(0, Tombolo_Group_join(names[GRAVE], 0, 0, NULL), MPI_SUCCESS);
-    meet_up();
+    combine(NULL, 0);
     await_members(HOME, living);
     await_members(GRAVE, doomed);
     CHECK_EQUAL(Tombolo_Group_members(names[HOME], &generation, NULL), MPI_SUCCESS);
     CHECK_EQUAL(generation, count_of(living));
     CHECK_EQUAL(lost_of(HOME), 0);
-    meet_up();
+    combine(NULL, 0);
 }
 
 /* What is right until they die; who sees what is not right lives to tell it. */
@@ -459,6 +454,7 @@ static void live(void)
     last_moment = pick(2) == 0 ? pick(300) * 1e-6 : pick(100) * PARTLY / 50;
     if (mortal)
         test_need(pthread_create(&reaper, NULL, die, NULL) == 0, "there is no thread");
+    wait_for_death(HOME); /* some at once, before anybody has frozen it or waits in its barrier */
     for (; step < STEPS && !(mortal && test_failures > 0); step++)
         steps[pick(sizeof steps / sizeof *steps)](pick(NAMES));
     while (mortal) {
@@ -501,10 +497,10 @@ static void compare_barriers(int which, uint64_t members)
     if (member)
         TRY(PARTLY, Tombolo_Group_barrier(names[which], size + 1, PARTLY), TOMBOLO_ERR_TIMEOUT,
             frozen != 0 || which == ROAD ? MPI_ERR_NOT_SAME : TOMBOLO_ERR_TIMEOUT);
-    meet_up();
+    combine(NULL, 0);
     if (member && count_of(members & (bit(test_rank) - 1)) < some)
         TRY(LONG, Tombolo_Group_barrier(names[which], some, LONG), MPI_SUCCESS);
-    meet_up();
+    combine(NULL, 0);
 }
 
 /* The communicator of a generation is of its members, in their order. */
@@ -558,10 +554,10 @@ static void compare(int which)
         look(which);
     }
     doomed = was_doomed;
-    meet_up();
+    combine(NULL, 0);
     if (places[which].member)
         leave(which);
-    meet_up();
+    combine(NULL, 0);
     await_members(which, 0);
 }
 
@@ -580,7 +576,7 @@ int main(int argc, char **argv)
         begin_round(round);
         live();
         bury();
-        meet_up();
+        combine(NULL, 0);
         await_members(GRAVE, 0);
         for (int which = 0; which < NAMES; which++)
             compare(which);
