@@ -8,10 +8,12 @@
 #include "rma.h"
 #include "rma_plan.h"
 
-#define PER_WINDOW 6   /* epochs */
-#define TICKETS    300 /* that each rank draws in a race, of each cell */
-#define CELLS      3
-#define APART      (2 * SHIFT) /* bytes from one cell to the next */
+#define PER_WINDOW   6    /* epochs */
+#define TICKETS      300  /* that each rank draws in a race, of each cell, at least */
+#define MOST_TICKETS 4000 /* that it draws if it is quick enough */
+#define RACE_S       0.02
+#define CELLS        3
+#define APART        (2 * SHIFT) /* bytes from one cell to the next */
 
 static struct plan p;
 static struct rma_window w;
@@ -342,17 +344,20 @@ static const struct element *counter(int64_t most)
     }
 }
 
-/* Each does so TICKETS times; `seen` has room for the elements. */
-static void draw_tickets(const struct element *e, int target, unsigned char *seen)
+/* How many tickets this rank has drawn; `seen` has room for the elements. So many that ranks meet: where an operation
+ * takes a microsecond, few would be done before the next rank begins. */
+static int draw_tickets(const struct element *e, int target, unsigned char *seen)
 {
     unsigned char ones[CELLS * ELEMENT_MOST];
     MPI_Datatype cells;
+    double end = test_now() + RACE_S;
+    int i = 0;
     for (int k = 0; k < CELLS; k++)
         element_store(e, ones + k * e->bytes, (struct element_value){1, 1});
     MPI_Type_create_hvector(CELLS, 1, APART, e->type, &cells);
     MPI_Type_commit(&cells);
     MPI_Win_lock_all(0, w.win);
-    for (int i = 0; i < TICKETS; i++, seen += CELLS * e->bytes) {
+    for (; i < TICKETS || (i < MOST_TICKETS && test_now() < end); i++, seen += CELLS * e->bytes) {
         if (i % 3 == w.rank % 3)
             for (int k = 0; k < CELLS; k++)
                 MPI_Fetch_and_op(ones, seen + k * e->bytes, e->type, target, rma_at(&w, target, (MPI_Aint)APART * k),
@@ -365,22 +370,25 @@ static void draw_tickets(const struct element *e, int target, unsigned char *see
     }
     MPI_Win_unlock_all(w.win);
     MPI_Type_free(&cells);
+    return i;
 }
 
 /* Everybody adds one to some cells of a rank, again and again, and sees what was there. Of each cell nobody may see the
  * same twice, nor anybody something smaller than before: many more operations than could be looked through above. */
 static void race(void)
 {
-    int target = (int)(test_word(p.seed, (uint64_t)p.epoch + 5) % (uint64_t)w.size), all = w.size * TICKETS;
-    const struct element *e = counter(all);
-    unsigned char *drawn = zeroed((size_t)all * CELLS), *seen = zeroed((size_t)(TICKETS * CELLS * e->bytes));
+    int target = (int)(test_word(p.seed, (uint64_t)p.epoch + 5) % (uint64_t)w.size), all;
+    const struct element *e = counter((int64_t)w.size * MOST_TICKETS);
+    unsigned char *seen = zeroed((size_t)(MOST_TICKETS * CELLS * e->bytes));
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, w.rank, 0, w.win);
     memset(w.base, 0, CELLS * APART);
     MPI_Win_unlock(w.rank, w.win);
     MPI_Barrier(w.comm);
-    draw_tickets(e, target, seen);
+    int mine = draw_tickets(e, target, seen);
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, w.comm);
+    unsigned char *drawn = zeroed((size_t)all * CELLS);
     int64_t before[CELLS] = {-1, -1, -1};
-    for (int i = 0; i < TICKETS * CELLS; i++) {
+    for (int i = 0; i < mine * CELLS; i++) {
         struct element_value ticket = element_load(e, seen + i * e->bytes);
         bool known = ticket.first >= 0 && ticket.first < all && ticket.second == (e->numbers == 2 ? ticket.first : 0);
         CHECK(known && ticket.first > before[i % CELLS],

@@ -16,7 +16,7 @@
 #define SHIFT       32 /* bytes: a multiple of what any element is aligned to, and of any unit */
 #define SHIFTS      4
 #define WINDOW      ((SLOTS - LONG_SLOTS) * SHORT_ROOM + LONG_SLOTS * LONG_ROOM)
-#define HOT_SLOTS   4 /* that all use at once, in every other epoch */
+#define HOT_SLOTS   12 /* that all use at once, in every other epoch */
 #define MAX_OPS     (16 * SLOTS * HISTORY_ORIGINS * HISTORY_EACH)
 #define MAX_RESULTS (1 << 20) /* words of an epoch */
 
