@@ -51,8 +51,8 @@ CHECKS = [
     Check("format", ["tools/format", "--check"], cores=1, timeout=60),
 
     # Warnings are errors under both compilers; the unit tests, plain and under the sanitizers. Clang and the sanitizers, whose
-    # builds take half of what `make test` may, are for the tier "all"; the analyzer, and the address sanitizer with all tests
-    # and watching stack frames, which take as long as everything else, for the tier "long".
+    # builds take minutes, are for the tier "all"; the analyzer, and the address sanitizer with all tests and watching stack
+    # frames, which take as long as everything else, for the tier "long".
     build("gcc", "-Dwerror=true"),
     build("clang", "-Dwerror=true", "CC=clang-14", "CXX=clang++-14", tier="all"),
     Check("lint", ["tools/lint", "--quick", f"{BUILD}/variants/clang"], tier="all", timeout=600, needs=["build-clang"]),

@@ -495,8 +495,8 @@ static void question_follow(struct tb_engine *e, struct tb_question *q, struct t
 static void question_refer(struct tb_engine *e, struct tb_question *q, const struct tb_demand *to)
 {
     struct tb_demand *last = &q->way[q->hops];
-    bool again = q->referred++ == (last->what == TB_DEMANDED_UNLOCK ? 1 : HOPS) ||
-                 (last->what != TB_DEMANDED_UNLOCK && last->what != TB_DEMANDED_ENTER);
+    uint32_t most = last->what == TB_DEMANDED_UNLOCK ? 1 : last->what == TB_DEMANDED_ENTER ? HOPS : 0;
+    bool again = q->referred++ >= most;
     last->rank = to->rank;
     q->proc = last->proc = to->proc;
     if (!again && is_closed(e, q, q->hops, last))
@@ -521,9 +521,10 @@ void tb_deadlock_answered(struct tb_peer *p, const struct tb_message *m, const v
     struct tb_engine *e = p->engine;
     struct tb_question *q = question_find(&e->deadlock, m->match, p->proc.index);
     struct tb_demand d;
-    p->unanswered -= p->unanswered > 0;
-    e->waiting.events++;
-    e->waiting.stirred = true;
+    if (p->unanswered > 0 && --p->unanswered == 0) { /* for which somebody may wait in MPI_Finalize */
+        e->waiting.events++;
+        e->waiting.stirred = true;
+    }
     if (q == NULL)
         return;
     bool sound = demand_read(m, &d) && still_waits(e, q);
