@@ -120,6 +120,20 @@ def failed_jobs_are_missed():
         yield f"{place.missed} {place.stories} {texts}"
 
 
+def late_jobs_run_again():
+    for lates, jobs, text, void in (([""], 1, "job 1", False), (["late", ""], 2, "job 2", False), (["late"] * 3, 3, "", True)):
+        place, said, seen = here(), lab.peers.job_text, []
+        place.inside = types.SimpleNamespace(prefix=None, late=lambda left=lates: left.pop(0))
+        place.jobs = place.busy = 0
+        lab.peers.job_text = lambda *_, jobs=seen: (jobs.append(1) or f"job {len(jobs)}", "")
+        try:
+            found = place.job(lab.OURS, {}, ["bcast:16:1:0"])
+        finally:
+            lab.peers.job_text = said
+        if found != text or len(seen) != jobs or ("VOID" in place.stories.get(lab.OURS, "")) != void:
+            yield f"{found!r} of {len(seen)} jobs, {place.stories}"
+
+
 def leftovers_are_ended():
     """Processes that a launcher leaves behind: one ends by itself, one does not; neither is in its session."""
     job = {"command": ["sh", "-c", "setsid sleep 600 & setsid sleep 0.3 & echo done"], "dir": "", "environment": {}}
@@ -137,7 +151,7 @@ def leftovers_are_ended():
 
 def main():
     finders = {case.__name__: case for case in (wire_times, rows_are_read, cells_meet_their_bars_or_not, growth_is_judged, what_was_lost,
-                                                failed_jobs_are_missed, leftovers_are_ended)}
+                                                failed_jobs_are_missed, late_jobs_run_again, leftovers_are_ended)}
     return cases.tell_problems(finders, (AttributeError, ValueError, KeyError, ZeroDivisionError))
 
 

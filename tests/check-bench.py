@@ -383,6 +383,20 @@ class FakeBounds:
         return types.SimpleNamespace(seconds=self.seconds[operation], latency=0)
 
 
+def late_jobs_run_again():
+    """A job during which the lab was late; its frames do not count, either."""
+    levels, plan = load("levels"), types.SimpleNamespace(job_cells=lambda *_: ["a cell"], words=lambda *_: [], limit=lambda *_: 1)
+    for lates, jobs, void in (([""], 1, False), (["late", ""], 2, False), (["late", "late", "late"], 3, True)):
+        found, stories, seen = levels.Column({}), {}, []
+        peers = types.SimpleNamespace(ATTEMPTS=3, job_text=lambda *_, seen=seen: (seen.append(1) or f"job {len(seen)}", ""))
+        inside = types.SimpleNamespace(prefix=None, lab=types.SimpleNamespace(report=lambda: {}),
+                                       bench=types.SimpleNamespace(is_late=lambda _, left=lates: left.pop(0)))
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            text = levels.take(peers, inside, plan, "blocks", "flat", found, "bcast", 0, stories)
+        assert text == ("" if void else f"job {jobs}") and len(seen) == jobs and out.getvalue().count("late") == len(seen) - (not void), text
+        assert any("VOID" in story for story in stories.values()) == void, stories
+
+
 def long_jobs_are_planned():
     """How often what is called, and how long that takes: two roots, six calls of 0.1 s and three of 2 s."""
     levels, grid = load("levels"), grid_of("two-clusters")
@@ -612,7 +626,7 @@ def main():
              ranks_are_dealt_as_tombolo_deals, bounds_know_the_whole_grid, bounds_of_what_is_no_collective,
              everybody_puts_ranks_there, closed_hosts_are_seen, who_cannot_run_is_not_tried,
              the_wire_time_of_one_copy_has_no_latency, lost_frames_are_not_judged, what_ran_is_known, roots_are_told_apart,
-             long_messages_have_a_root_a_cluster, long_jobs_are_planned, levels_are_forced_where_they_can_be, levels_meet_their_bars_or_not,
+             long_messages_have_a_root_a_cluster, late_jobs_run_again, long_jobs_are_planned, levels_are_forced_where_they_can_be, levels_meet_their_bars_or_not,
              hops_are_those_that_were_measured, both_ways_are_alike_or_not, whether_a_plan_was_followed, plans_take_as_long_as_predicted_or_not,
              plans_are_slower_or_not, slow_plans_are_run_less_often, gains_are_found, plots_have_the_bound, what_is_void_is_not_written, tables_go_between_their_marks]
     failed = 0
