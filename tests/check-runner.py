@@ -36,6 +36,8 @@ CHECKS = [
     Check("later", ["false"], tier="all", cores=1),
     Check("build-bad", ["false"], tier="long", cores=1),
     Check("build-odd", ["true"], tier="long", cores=1),
+    Check("beside", ["sh", "-c", "touch {scratch}/busy; sleep 0.5; rm {scratch}/busy"], tier="long", cores=1),
+    Check("lonely", ["sh", "-c", "sleep 0.2; test ! -e {scratch}/busy"], tier="long", cores=1, alone=True),
     Check("looks", ["sh", "-c", "test $BUILD_DIR = {scratch}/variants/odd"], tier="long", cores=1),
 ]
 '''
@@ -104,6 +106,7 @@ def main():
         results["variant"] = looks["odd"][-1] == "3 passed, 0 failed, 0 skipped"
         results["variant-fails"] = "failed: looks: not run, since build-bad did not succeed" in looks["bad"]
         results["variant-unknown"] = not looks["new"]
+        results["alone"] = run(table, "--only", "beside", "--only", "lonely").stdout.endswith("\n2 passed, 0 failed, 0 skipped\n")
         results["interrupt"] = interrupt(table)
     return cases.tell(results)
 

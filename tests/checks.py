@@ -7,6 +7,7 @@ tier      "quick" is part of `make test`; "all" only of `make test-all`; "long" 
 timeout   seconds; a generous multiple of what it takes, since the machine may be busy; timeout_all for TEST_TIER=all
 needs     names of rows that must have succeeded before
 cores     how many cores it keeps busy; rows that take one run side by side
+alone     nothing runs beside it, however many cores there are: it measures, or starts more ranks than there are cores
 cases     it reports `case: NAME ok|failed|skipped` lines (see tests/run), and none at all is a failure
 builds    it only builds: --repeat runs it once
 """
@@ -24,6 +25,7 @@ class Check(NamedTuple):
     timeout_all: int = 0
     needs: Sequence[str] = ()
     cores: int = 2
+    alone: bool = False
     cases: bool = False
     builds: bool = False
 
@@ -85,7 +87,7 @@ CHECKS = [
 
     # Whole jobs.
     Check("examples", ["tests/check-examples.sh"], timeout=120, cases=True),
-    Check("mpi", ["tests/mpi/run", "--jobs", "2"], timeout=400, timeout_all=7200, cases=True),
+    Check("mpi", ["tests/mpi/run", "--jobs", "3"], alone=True, timeout=400, timeout_all=7200, cases=True),
     Check("lab", ["tests/lab/run"], timeout=300, timeout_all=3600, cases=True),
     Check("places", ["tests/lab/places"], cores=1, timeout=300, cases=True),
     Check("links", ["tests/lab/links"], tier="all", timeout=240, cases=True),
@@ -104,7 +106,7 @@ CHECKS = [
     Check("lab-launch", ["tests/lab/grid-launch"], cores=1, timeout=400, timeout_all=800, cases=True),
     Check("casts", ["tests/lab/casts"], cores=1, timeout=600, timeout_all=3600, cases=True),
     Check("plans", ["tests/lab/plans"], tier="all", cores=1, timeout=1200, cases=True),
-    Check("probe", ["tests/lab/probe"], tier="all", cores=2, timeout=1800, cases=True),
+    Check("probe", ["tests/lab/probe"], tier="all", alone=True, timeout=1800, cases=True),
     Check("fault", ["tests/fault/run"], timeout=300, timeout_all=3600, cases=True),
     Check("fault-trials", ["tests/fault/trials", "--quick", "--jobs", "2"], tier="all", timeout=1800, cases=True),
     Check("fault-trials-can-fail", ["tests/fault/trials", "--self-test", "--jobs", "2"], tier="all", timeout=1800, cases=True),
