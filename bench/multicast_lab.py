@@ -139,22 +139,23 @@ class Here:
         """What it prints; '' if that does not count."""
         self.busy, self.jobs = self.busy + peers.others_run(), self.jobs + 1
         limit = JOB_S + self.seconds(words, WORST)
-        text, story = self.on_time(label, lambda: peers.job_text(lib, self.inside.prefix, program, words, limit)) or ("", "")
-        if story:
-            self.stories.setdefault(label, story)
-            if label not in OTHERS:
-                self.missed.append(f"{label}: {story}")
-        return text
 
-    def on_time(self, label, run, attempts=peers.ATTEMPTS):
-        """What `run` gives, again if the lab was late meanwhile; None if it always was."""
-        for attempt in range(attempts):
-            found, late = run(), self.inside.late()
-            if not late:
-                return found
-            print(f"{label}, attempt {attempt + 1}: {late}", flush=True)
-        self.stories[label] = f"VOID: {late}"
-        return None
+        def run():
+            text, story = peers.job_text(lib, self.inside.prefix, program, words, limit)
+            if story:
+                self.stories.setdefault(label, story)
+                if label not in OTHERS:
+                    self.missed.append(f"{label}: {story}")
+            return text
+
+        return self.on_time(label, run)
+
+    def on_time(self, label, run):
+        """What `run` gives, again if the lab was late meanwhile; '' if it always was."""
+        found, late = peers.on_time(label, lambda: (run(), self.inside.late()))
+        if late:
+            self.stories[label] = f"VOID: {late}"
+        return "" if late else found
 
     def say(self, text=""):
         self.lines.append(text)

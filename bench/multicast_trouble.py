@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from multicast_lab import BETWEEN_S, KIB, MIB, OURS, PIECE, Rows, figure, levels, peers, pieces, ratio, size_name, wire_us, word
-from multicast_table import BARE_BARS, bare_job
+from multicast_table import BARE, BARE_BARS, bare_job
 
 TCP_SHARE = 1448 / 1538  # of the wire that is data of TCP
 HANG_S = 120
@@ -150,8 +150,9 @@ def shares_beside_tcp(here, n, seconds):
         bits, begin, end = tcp_rate(here, here.hosts[0], here.hosts[1], seconds) if began else (0, 0, 0)
     finally:
         story = job.finish(seconds + HANG_S)
-    if story or here.on_time("beside TCP", lambda: True, 1) is None:
-        raise RuntimeError(story or here.stories["beside TCP"])
+    late = here.inside.late()
+    if story or late:
+        raise RuntimeError(story or f"VOID: {late}")
     rows.add(job.text(0))
     flow = flow_rate(rows.flows[1:], n, begin, end)
     return (flow or 0) * wire_us(n, here.mbit) * 1e-6 / n, bits / 1e6 / TCP_SHARE / here.mbit
@@ -202,7 +203,7 @@ def hub(here):
     rows, bare, slow = Rows(), Rows(), here.mbit < 100
     for _ in range(here.rounds):
         rows.add(here.job(OURS, here.lib(), words))
-        bare.add(bare_job(here, sizes))
+        bare.add(here.on_time(BARE, lambda: bare_job(here, sizes)))
     here.table([f"{here.options['grid_name']}, {len(here.hosts)} hosts", "median, ms", "longest, ms", "by one copy", "bare by one copy", ""])
     for n in sizes:
         wire = wire_us(n, here.mbit)

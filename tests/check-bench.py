@@ -384,17 +384,17 @@ class FakeBounds:
 
 
 def late_jobs_run_again():
-    """A job during which the lab was late; its frames do not count, either."""
-    levels, plan = load("levels"), types.SimpleNamespace(job_cells=lambda *_: ["a cell"], words=lambda *_: [], limit=lambda *_: 1)
+    """Those during which the lab was late; what went wrong in them is told."""
+    levels, peers, plan = load("levels"), load("peers"), types.SimpleNamespace(job_cells=lambda *_: ["a cell"], words=lambda *_: [], limit=lambda *_: 1)
     for lates, jobs, void in (([""], 1, False), (["late", ""], 2, False), (["late", "late", "late"], 3, True)):
-        found, stories, seen = levels.Column({}), {}, []
-        peers = types.SimpleNamespace(ATTEMPTS=3, job_text=lambda *_, seen=seen: (seen.append(1) or f"job {len(seen)}", ""))
+        found, stories, seen, trouble = levels.Column({}), {}, [], ["hangs"] * (jobs == 2)
+        peers.job_text = lambda *_, seen=seen, trouble=trouble: (seen.append(1) or f"job {len(seen)}", trouble.pop() if trouble else "")
         inside = types.SimpleNamespace(prefix=None, lab=types.SimpleNamespace(report=lambda: {}),
                                        bench=types.SimpleNamespace(is_late=lambda _, left=lates: left.pop(0)))
         with contextlib.redirect_stdout(io.StringIO()) as out:
             text = levels.take(peers, inside, plan, "blocks", "flat", found, "bcast", 0, stories)
         assert text == ("" if void else f"job {jobs}") and len(seen) == jobs and out.getvalue().count("late") == len(seen) - (not void), text
-        assert any("VOID" in story for story in stories.values()) == void, stories
+        assert any("VOID" in story for story in stories.values()) == void and ("hangs" in stories.values()) == (jobs == 2), stories
 
 
 def long_jobs_are_planned():
