@@ -376,7 +376,7 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
 /* Before the address book: how things begin. Later: a gateway is gone, or has come back. */
 static void take_routes(struct tb_agent *agent, struct tb_reader *r)
 {
-    struct tb_host_routes routes;
+    struct tb_host_routes routes = {0};
     if (agent->phase < TB_AGENT_READY || agent->phase > TB_AGENT_RUNNING)
         return;
     int rc = tb_host_routes_decode(&routes, r, agent->setup.host_count);
@@ -384,6 +384,7 @@ static void take_routes(struct tb_agent *agent, struct tb_reader *r)
         rc = tb_host_worlds_reroute(&agent->worlds, &routes);
     if (rc != TB_OK) {
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+        tb_host_routes_close(&routes);
         return;
     }
     tb_host_routes_close(&agent->routes);

@@ -33,7 +33,7 @@ static void take_control(void *context, struct tb_control_frame *frame)
     struct tb_reader *r = &frame->fields;
     struct tb_setup setup;
     struct tb_address_book book;
-    struct tb_host_routes routes;
+    struct tb_host_routes routes = {0};
     int descriptor;
     switch (frame->kind) {
     case TB_CONTROL_SETUP:

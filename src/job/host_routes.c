@@ -32,7 +32,7 @@ int tb_host_routes_encode(const struct tb_host_routes *routes, struct tb_writer 
 
 static bool take_route(struct tb_reader *r, struct tb_host_route *route, uint32_t host_count)
 {
-    route->means = tb_get_u8(r);
+    *route = (struct tb_host_route){.means = tb_get_u8(r)};
     route->hop_count = tb_get_u8(r);
     route->near = tb_get_u8(r);
     route->open = tb_get_u8(r);
@@ -50,17 +50,27 @@ static bool take_route(struct tb_reader *r, struct tb_host_route *route, uint32_
     return good && r->error == TB_OK;
 }
 
+int tb_host_routes_reserve(struct tb_host_routes *routes, uint32_t kinds)
+{
+    if (kinds <= routes->room)
+        return TB_OK;
+    struct tb_host_route *more = realloc(routes->routes, kinds * sizeof *more);
+    if (more == NULL)
+        return tb_error(TB_ERR_MEMORY, "no memory for the ways to %u kinds of hosts", kinds);
+    routes->routes = more;
+    routes->room = kinds;
+    return TB_OK;
+}
+
 int tb_host_routes_decode(struct tb_host_routes *routes, struct tb_reader *r, uint32_t host_count)
 {
-    *routes = (struct tb_host_routes){.version = tb_get_u32(r)};
+    routes->version = tb_get_u32(r);
+    routes->kind_count = 0;
     uint32_t kinds = tb_get_u32(r);
     size_t left = r->error == TB_OK ? r->length - r->at : 0;
     bool good = r->error == TB_OK && kinds <= TB_HOST_ROUTES_KINDS_LIMIT && kinds <= left / ROUTE_BYTES_LEAST;
-    if (good && kinds > 0) {
-        routes->routes = calloc(kinds, sizeof *routes->routes);
-        if (routes->routes == NULL)
-            return tb_error(TB_ERR_MEMORY, "no memory for the ways to %u kinds of hosts", kinds);
-    }
+    if (good && tb_host_routes_reserve(routes, kinds) != TB_OK)
+        return TB_ERR_MEMORY;
     for (uint32_t i = 0; good && i < kinds; i++)
         good = take_route(r, &routes->routes[i], host_count);
     if (!good || tb_reader_end(r) != TB_OK) {

@@ -47,7 +47,7 @@ static int decode(const struct tb_writer *w, size_t length, uint32_t hosts, stru
 static void survives_the_wire(void **state)
 {
     struct tb_writer w;
-    struct tb_host_routes routes;
+    struct tb_host_routes routes = {0};
     tb_writer_open(&w);
     assert_int_equal(tb_host_routes_encode(&sample, &w), TB_OK);
     assert_int_equal(decode(&w, w.length, 4, &routes), TB_OK);
@@ -71,7 +71,7 @@ static void nonsense_is_refused(void **state)
                                   {.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {4}}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct tb_writer w;
-        struct tb_host_routes routes, wrong = {.version = 1, .kind_count = 1, .routes = &bad[i]};
+        struct tb_host_routes routes = {0}, wrong = {.version = 1, .kind_count = 1, .routes = &bad[i]};
         tb_writer_open(&w);
         assert_int_equal(tb_host_routes_encode(&wrong, &w), TB_OK);
         assert_int_equal(decode(&w, w.length, 4, &routes), TB_ERR_PROTOCOL);
@@ -82,7 +82,7 @@ static void nonsense_is_refused(void **state)
 static void ranks_read_the_same(void **state)
 {
     int descriptor = -1;
-    struct tb_host_routes routes;
+    struct tb_host_routes routes = {0};
     assert_int_equal(tb_host_routes_share(&sample, &descriptor), TB_OK);
     for (int i = 0; i < 2; i++) { /* every rank of the host */
         assert_int_equal(tb_host_routes_read(&routes, descriptor, 4), TB_OK);
@@ -91,6 +91,30 @@ static void ranks_read_the_same(void **state)
     }
     assert_int_equal(write(descriptor, "x", 1), -1); /* sealed */
     close(descriptor);
+}
+
+/* Whoever has room for the next ones gets them without more memory, whatever was there before. */
+static void memory_is_used_again(void **state)
+{
+    struct tb_host_route one = {.means = TB_HOST_ROUTE_DIRECT, .near = 1, .latency = 5};
+    const struct tb_host_routes few = {.version = 8, .kind_count = 1, .routes = &one}, none = {.version = 9};
+    const struct tb_host_routes *next[] = {&sample, &few, &none, &sample};
+    struct tb_host_routes routes = {0};
+    assert_int_equal(tb_host_routes_reserve(&routes, 4), TB_OK);
+    const struct tb_host_route *memory = routes.routes;
+    memset(routes.routes, 0xa5, 4 * sizeof *routes.routes);
+    for (size_t i = 0; i < sizeof next / sizeof *next; i++) {
+        struct tb_writer w;
+        tb_writer_open(&w);
+        assert_int_equal(tb_host_routes_encode(next[i], &w), TB_OK);
+        assert_int_equal(decode(&w, w.length, 4, &routes), TB_OK);
+        assert_ptr_equal(routes.routes, memory);
+        assert_int_equal(routes.version, next[i]->version);
+        assert_int_equal(routes.kind_count, next[i]->kind_count);
+        tb_writer_close(&w);
+    }
+    check_same(&routes);
+    tb_host_routes_close(&routes);
 }
 
 static void hosts_have_routes(void **state)
@@ -107,9 +131,8 @@ static void hosts_have_routes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(survives_the_wire),
-        cmocka_unit_test(nonsense_is_refused),
-        cmocka_unit_test(ranks_read_the_same),
+        cmocka_unit_test(survives_the_wire),   cmocka_unit_test(memory_is_used_again),
+        cmocka_unit_test(nonsense_is_refused), cmocka_unit_test(ranks_read_the_same),
         cmocka_unit_test(hosts_have_routes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,6 +221,7 @@ void tb_job_leave(struct tb_job *job)
     free(job->parent);
     tb_address_book_close(&job->book);
     tb_host_routes_close(&job->routes);
+    tb_host_routes_close(&job->spare);
     tb_cost_mapping_close(&job->costs);
     if (job->control >= 0)
         close(job->control);
@@ -287,21 +288,16 @@ struct tb_host_route tb_job_route(const struct tb_job *job, uint32_t host)
 
 static int take_routes(struct tb_job *job, const struct tb_packet *packet, const struct tb_job_events *events)
 {
-    struct tb_host_routes routes;
     if (packet->descriptor_count != 1)
         return tb_error(TB_ERR_PROTOCOL, "the agent told of new ways between hosts, but gave none");
-    int rc = tb_host_routes_read(&routes, packet->descriptors[0], job->book.host_count);
-    if (rc != TB_OK)
+    int rc = tb_host_routes_read(&job->spare, packet->descriptors[0], job->book.host_count);
+    if (rc != TB_OK || job->spare.version == job->routes.version)
         return rc;
-    if (routes.version == job->routes.version) {
-        tb_host_routes_close(&routes);
-        return TB_OK;
-    }
     struct tb_host_routes old = job->routes;
     pthread_mutex_lock(&routes_lock);
-    job->routes = routes;
+    job->routes = job->spare;
     pthread_mutex_unlock(&routes_lock);
-    tb_host_routes_close(&old);
+    job->spare = old;
     if (events->routes != NULL)
         events->routes(events->context);
     return TB_OK;

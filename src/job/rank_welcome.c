@@ -198,6 +198,8 @@ int tb_rank_welcome_take(struct tb_job *job, struct tb_packet *packet)
     if (rc == TB_OK)
         rc = tb_host_routes_read(&job->routes, packet->descriptors[TB_WELCOME_ROUTES], job->book.host_count);
     if (rc == TB_OK)
+        rc = tb_host_routes_reserve(&job->spare, job->routes.kind_count);
+    if (rc == TB_OK)
         rc = tb_cost_mapping_add(&job->costs, packet->descriptors[TB_WELCOME_COSTS], job->book.host_count,
                                  job->book.places.count);
     job->table = tb_cost_mapping_first(job->costs);
