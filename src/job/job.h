@@ -172,10 +172,9 @@ struct tb_host_routes {
     struct tb_host_route *routes; /* by kind */
 };
 
-/* Into what is all zero, or holds routes whose memory is to be used again: where a change finds room it needs none. */
 int tb_host_routes_encode(const struct tb_host_routes *routes, struct tb_writer *w);
-int tb_host_routes_decode(struct tb_host_routes *routes, struct tb_reader *r,
-                          uint32_t host_count); /* checks everything */
+/* Into what is all zero, or holds others, whose memory is used again. Checks everything. */
+int tb_host_routes_decode(struct tb_host_routes *routes, struct tb_reader *r, uint32_t host_count);
 int tb_host_routes_reserve(struct tb_host_routes *routes, uint32_t kinds);
 void tb_host_routes_close(struct tb_host_routes *routes);
 /* To a host of the address book. Never NULL. */
@@ -232,7 +231,7 @@ struct tb_job {
     struct tb_address_book book;
     bool mixed;                        /* some other host writes long double differently */
     struct tb_host_routes routes;      /* of this host; empty without a grid */
-    struct tb_host_routes spare;       /* memory for the next ones, so that a change never fails for lack of it */
+    struct tb_host_routes spare;       /* memory for the next ones, so that a change without new kinds needs none */
     struct tb_cost_mapping *costs;     /* the newest version, and behind it those before it; alone: NULL until needed */
     const struct tb_cost_table *table; /* the first version, which all ranks of the job have */
     int control;                       /* Unix socket to the agent, -1 when alone */
