@@ -60,7 +60,8 @@ static int plan_file(void)
     return file;
 }
 
-static bool multicasts; /* the job that is joined has groups */
+static bool multicasts;            /* the job that is joined has groups */
+static struct tb_host_routes ways; /* that come with the welcome */
 
 /* A host with `count` ranks, of which this process is the last, as an agent would start it. */
 static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
@@ -84,7 +85,7 @@ static int start_membership_with(uint32_t count, off_t plans_bytes, int *agent)
     files[TB_WELCOME_PLANS] = memfd_create("plans", MFD_CLOEXEC);
     assert_int_equal(ftruncate(files[TB_WELCOME_PLANS], plans_bytes), 0);
     assert_int_equal(tb_address_book_share(&book, &files[TB_WELCOME_BOOK]), TB_OK);
-    assert_int_equal(tb_host_routes_share(&(struct tb_host_routes){0}, &files[TB_WELCOME_ROUTES]), TB_OK);
+    assert_int_equal(tb_host_routes_share(&ways, &files[TB_WELCOME_ROUTES]), TB_OK);
     assert_int_equal(tb_worlds_make(&book, &files[TB_WELCOME_WORLDS]), TB_OK);
     tb_worlds_close(&book);
     tb_places_close(&book.places);
@@ -276,6 +277,37 @@ static void ranks_answer_what_they_wait_for(void **state)
     free(packet);
 }
 
+/* However often they change, a rank needs no more memory for them than it has from the start. */
+static void ranks_take_new_ways(void **state)
+{
+    const struct tb_job_events events = {.context = NULL};
+    struct tb_host_route rows[2] = {{.means = TB_HOST_ROUTE_DIRECT, .near = 1, .latency = 1},
+                                    {.means = TB_HOST_ROUTE_NONE}};
+    struct tb_job job;
+    int agent;
+    ways = (struct tb_host_routes){.version = 1, .kind_count = 2, .routes = rows};
+    start_membership(1, &agent);
+    assert_int_equal(tb_job_join(&job), TB_OK);
+    assert_int_equal(tb_job_route(&job, 0).latency, 1);
+    const struct tb_host_route *memory[2] = {job.spare.routes, job.routes.routes};
+    for (uint32_t version = 2; version < 5; version++) {
+        int descriptor = -1;
+        ways.version = version;
+        rows[0].latency = version;
+        assert_int_equal(tb_host_routes_share(&ways, &descriptor), TB_OK);
+        assert_int_equal(tb_packet_send(agent, TB_CONTROL_ROUTES, NULL, &descriptor, 1), TB_OK);
+        assert_int_equal(tb_packet_send(agent, TB_CONTROL_ROUTES, NULL, &descriptor, 1), TB_OK); /* the same again */
+        close(descriptor);
+        assert_int_equal(tb_job_poll(&job, &events), TB_OK);
+        assert_int_equal(tb_job_route(&job, 0).latency, version);
+        assert_ptr_equal(job.routes.routes, memory[version % 2]);
+    }
+    ways = (struct tb_host_routes){0};
+    close(agent);
+    tb_job_leave(&job);
+    unsetenv(TB_AGENT_VARIABLE);
+}
+
 static void ranks_hear_where_multicast_works(void **state)
 {
     struct tb_packet *packet = malloc(sizeof *packet);
@@ -420,6 +452,7 @@ int main(void)
         cmocka_unit_test(a_plan_comes_along),
         cmocka_unit_test(memory_for_plans_has_its_length),
         cmocka_unit_test(ranks_answer_what_they_wait_for),
+        cmocka_unit_test(ranks_take_new_ways),
         cmocka_unit_test(ranks_hear_where_multicast_works),
         cmocka_unit_test(without_an_agent),
         cmocka_unit_test(an_agent_that_is_gone),
