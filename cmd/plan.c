@@ -18,6 +18,8 @@
 static const char usage[] = TB_HELP_TOMBOLO_PLAN;
 
 #define TIME_USUAL 10000000000ull /* ns, unless evaluations are counted */
+#define GAIN_USUAL 10u            /* percent; about as much as predictions are wrong */
+#define GAIN_MOST  1000u
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */
 
@@ -66,8 +68,8 @@ static int planner_parse(struct plan_wish *wish, const char *name)
 
 static int option_parse(struct plan_wish *wish, const char *word, const char *value)
 {
-    static const char *const known[] = {"--op",      "--bytes", "--time", "--evaluations", "--seed", "--set",
-                                        "--planner", "--roots", "-o"};
+    static const char *const known[] = {"--op",   "--bytes", "--time",    "--evaluations", "--seed",
+                                        "--gain", "--set",   "--planner", "--roots",       "-o"};
     size_t i = 0, count = sizeof known / sizeof known[0];
     while (i < count && strcmp(word, known[i]) != 0)
         i++;
@@ -85,6 +87,8 @@ static int option_parse(struct plan_wish *wish, const char *word, const char *va
         return tb_command_number(word, value, 1, UINT64_MAX, &wish->evaluations);
     if (strcmp(word, "--seed") == 0)
         return tb_command_number(word, value, 0, UINT64_MAX, &wish->seed);
+    if (strcmp(word, "--gain") == 0)
+        return tb_command_number(word, value, 0, GAIN_MOST, &wish->gain);
     if (strcmp(word, "--set") == 0)
         return tb_command_set(value);
     if (strcmp(word, "--planner") == 0)
@@ -95,7 +99,7 @@ static int option_parse(struct plan_wish *wish, const char *word, const char *va
 
 static int wish_parse(struct plan_wish *wish, char **words)
 {
-    *wish = (struct plan_wish){.roots = "clusters", .seed = 1, .planner = TB_SEARCH_COUNT};
+    *wish = (struct plan_wish){.roots = "clusters", .seed = 1, .gain = GAIN_USUAL, .planner = TB_SEARCH_COUNT};
     for (int error = TB_OK; *words != NULL; words++) {
         if (strcmp(*words, "--lab") == 0) {
             wish->lab = true;

@@ -128,9 +128,15 @@ static struct tb_collective call_of(const struct planning *p, const struct tb_pl
     return call;
 }
 
+/* Whether something is predicted to be so much better than what there is that it is planned instead. */
+static bool is_gain(const struct plan_wish *wish, uint64_t time, uint64_t than)
+{
+    return time < than / (100 + wish->gain) * 100;
+}
+
 /* The best of the catalogue, with all candidates simulated. Of that and the library's own choice both are rated as
- * trees are; where the own choice is as good, it is that. */
-static int candidates_rate(const struct tb_collective *call, struct tb_candidate *best)
+ * trees are; unless it is a gain, it is the own choice. */
+static int candidates_rate(const struct plan_wish *wish, const struct tb_collective *call, struct tb_candidate *best)
 {
     struct tb_candidate rows[TB_CANDIDATES_LIMIT];
     struct tb_choice own;
@@ -149,7 +155,7 @@ static int candidates_rate(const struct tb_collective *call, struct tb_candidate
         if (rows[i].algorithm != own.best.algorithm || rows[i].argument != own.best.argument)
             continue;
         error = tb_plan_rate(call, &rows[i]);
-        if (rows[i].time <= tb_cost_add(best->time, best->time / TB_ALIKE))
+        if (!is_gain(wish, best->time, rows[i].time))
             *best = rows[i];
         break;
     }
@@ -189,10 +195,10 @@ static uint64_t time_left(const struct planning *p)
 }
 
 /* What the library has for it. */
-static int library_plan(const struct tb_collective *call, struct tb_plan_cell *cell)
+static int library_plan(const struct plan_wish *wish, const struct tb_collective *call, struct tb_plan_cell *cell)
 {
     struct tb_candidate best;
-    int error = candidates_rate(call, &best);
+    int error = candidates_rate(wish, call, &best);
     if (error != TB_OK)
         return error;
     cell->use.argument = best.argument;
@@ -265,7 +271,7 @@ static int cell_plan(struct planning *p, struct tb_plan_cell *cell, uint64_t byt
     struct tb_collective call = call_of(p, cell, bytes);
     int error = tb_bound_find(&p->ways, &call, &bound);
     if (error == TB_OK)
-        error = any ? library_plan(&call, cell) : planner_plan(p, &call, cell, bytes);
+        error = any ? library_plan(p->wish, &call, cell) : planner_plan(p, &call, cell, bytes);
     if (error != TB_OK)
         return error;
     cell->bound = bound.time;
@@ -273,7 +279,7 @@ static int cell_plan(struct planning *p, struct tb_plan_cell *cell, uint64_t byt
     return tb_plan_add_cell(p->plan, cell);
 }
 
-/* Trees in its place, if they are better by more than predictions of algorithms are told apart. */
+/* Trees in its place, if they are a gain. */
 static int cell_improve(struct planning *p, uint32_t number, uint64_t time)
 {
     struct tb_plan_cell *cell = &p->plan->cells[number];
@@ -284,7 +290,7 @@ static int cell_improve(struct planning *p, uint32_t number, uint64_t time)
     int error = trees_search(p, TB_SEARCH_OWN, &call, &searching, time, &forest, &takes);
     if (error != TB_OK || forest == NULL)
         return error;
-    if (cell->time > 0 && tb_cost_add(takes, takes / TB_ALIKE) >= cell->time) {
+    if (cell->time > 0 && !is_gain(p->wish, takes, cell->time)) {
         tb_forest_close(forest);
         return TB_OK;
     }
@@ -294,13 +300,13 @@ static int cell_improve(struct planning *p, uint32_t number, uint64_t time)
     return TB_OK;
 }
 
-/* Whether trees may be better for a cell than what it has: not where that is as good as the bound lets anything be, nor
+/* Whether trees may be a gain for a cell: not where the bound lets nothing be so much better than what it has, nor
  * where there is nothing to send. */
 static bool has_room(const struct planning *p, uint32_t number)
 {
     const struct tb_plan_cell *cell = &p->plan->cells[number];
     return tb_plan_has_trees(cell->operation) && !is_nothing(cell->operation, p->bytes[number]) &&
-           (cell->time == 0 || tb_cost_add(cell->bound, cell->bound / TB_ALIKE) < cell->time);
+           (cell->time == 0 || is_gain(p->wish, cell->bound, cell->time));
 }
 
 /* What time is left is divided by those that are. */

@@ -16,6 +16,7 @@ struct plan_wish {
     uint64_t time;        /* ns in all; 0: any */
     uint64_t evaluations; /* of each cell's search; 0: any */
     uint64_t seed;
+    uint64_t gain;            /* percent: what is not better by more is not planned instead of the own choice */
     bool lab;                 /* all hosts share the cores of this machine */
     bool deal;                /* ranks are dealt to the clusters in turn */
     enum tb_searcher planner; /* whose trees it has, however good they are; TB_SEARCH_COUNT: what is best of all */

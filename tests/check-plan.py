@@ -163,7 +163,8 @@ def wrong_words(folder):
     for words, say, code in [(("-o", "x"), "for which grid", 2), ((THREE,), "-o", 2), ((THREE, "-o"), "value is missing", 2),
                              ((THREE, "-o", "-", "--op", "cast"), "no operation", 2), ((THREE, "-o", "-", "--bytes", "x"), "--bytes", 2),
                              ((THREE, "-o", "-", "--time", "soon"), "--time", 2), ((THREE, "-o", "-", "--roots", "nobody"), "no host", 1),
-                             ((THREE, "-o", "-", "--seed", "x"), "--seed", 2), ((grid, "-o", "-"), "bad.yaml:1", 1),
+                             ((THREE, "-o", "-", "--seed", "x"), "--seed", 2), ((THREE, "-o", "-", "--gain", "-1"), "--gain", 2),
+                             ((THREE, "-o", "-", "--gain", "1001"), "--gain", 2), ((grid, "-o", "-"), "bad.yaml:1", 1),
                              ((THREE, "-o", "-", "--evaluations", "0"), "--evaluations", 2), ((THREE, THREE), "too much", 2),
                              ((THREE, "--bogus"), '"--bogus" is no option', 2), ((grid, "-o", grid), "bad.yaml:1", 1),
                              ((THREE, "-o", "-", "--time", "1e-12"), "1us", 2), ((THREE, "-o", "-", "--set", "bcast=best"), '"best"', 2),
@@ -277,14 +278,19 @@ def outputs(folder):
     return (good and sorted(os.listdir(folder)) == ["link", "pipe", "x.plan", "y.plan"]) or f"{os.listdir(folder)}, {piped}"
 
 
+def unequal(folder):
+    """A grid whose links are."""
+    dice = [(5, 5), (20, 5), (50, 200), (50, 200), (5, 5), (50, 5), (50, 200), (1, 200), (20, 20), (1, 50)]
+    pairs = [(i, k) for i in range(5) for k in range(i)]
+    return made(folder, "g.yaml", "clusters:\n" + "".join(f"  - {{name: c{i}, hosts: ['h{i}a:1', 'h{i}b:2']}}\n" for i in range(5)) +
+                "links:\n" + "".join(f"  - {{from: c{i}, to: c{k}, latency: {latency}, bandwidth: {bandwidth}}}\n"
+                                     for (i, k), (latency, bandwidth) in zip(pairs, dice)))
+
+
 def trees(folder):
     """Where links are unequal trees are found that the library does not have, the same again; and what is written of them is
     what `explain` predicts of the plan."""
-    dice = [(5, 5), (20, 5), (50, 200), (50, 200), (5, 5), (50, 5), (50, 200), (1, 200), (20, 20), (1, 50)]
-    pairs = [(i, k) for i in range(5) for k in range(i)]
-    grid = made(folder, "g.yaml", "clusters:\n" + "".join(f"  - {{name: c{i}, hosts: ['h{i}a:1', 'h{i}b:2']}}\n" for i in range(5)) +
-                "links:\n" + "".join(f"  - {{from: c{i}, to: c{k}, latency: {latency}, bandwidth: {bandwidth}}}\n"
-                                     for (i, k), (latency, bandwidth) in zip(pairs, dice)))
+    grid = unequal(folder)
     words = grid, "--op", "bcast,reduce,allreduce,barrier,gather,scatter", "--bytes", "64k", "--roots", "h0a", "--evaluations", "300"
     file = os.path.join(folder, "x.plan")
     plan(*words, "-o", file)
@@ -300,6 +306,33 @@ def trees(folder):
         if "* runs (the plan)" not in shown or not re.search(rf"^\* \S+ +{re.escape(time)} us$", shown, re.M):
             return f"{name}: {time} us are expected: {shown}"
     return True
+
+
+def gains(folder):
+    """The library's own choice stays where nothing is predicted to be better by more than is asked for."""
+    grid, operations, sizes = unequal(folder), ("bcast", "reduce", "allreduce", "gather"), ("1k", "64k", "1m")
+    own = {}
+    for name in operations:
+        for size in sizes:
+            shown, _, _ = run(os.path.join(BIN, "tombolo"), "explain", name, "--grid", grid, "--bytes", size)
+            own[name, size] = float(re.search(r"^\* \S+ +([\d.]+) us$", shown, re.M).group(1))
+    planned = {}
+    for gain in 0, 10, 1000:
+        text, _, _ = plan(grid, "-o", "-", "--op", ",".join(operations), "--bytes", ",".join(sizes), "--roots", "h0a", "--evaluations", "150", "--gain", str(gain))
+        planned[gain] = {(name, size): (float(time), what) for time, name, size, what in
+                         re.findall(r"^# predicted ([\d.]+) us.*\n(\w+) bytes [^.]+\.\.(\w+).*\n  (use|piece|tree)", text, re.M)}
+        if planned[gain].keys() != own.keys():
+            return f"{gain}: {text}"
+    for cell, time in own.items():
+        any_, tenth, none = (planned[gain][cell] for gain in (0, 10, 1000))
+        if abs(none[0] - time) > 0.01 or none[1] != "use":
+            return f"{cell}: {none}, though the own choice takes {time} us"
+        if abs(tenth[0] - time) > 0.01 and tenth[0] * 1.1 > time + 0.01:
+            return f"{cell}: {tenth} is not a tenth better than {time} us"
+        if any_[0] > tenth[0] + 0.01:
+            return f"{cell}: {any_} is worse than {tenth}"
+    better = [sum(time < own[cell] - 0.01 for cell, (time, _) in cells.items()) for cells in planned.values()]
+    return better[0] > better[1] > better[2] == 0 or f"something else is better for {better} cells: {planned}, {own}"
 
 
 class Job:
@@ -481,7 +514,7 @@ def guide(folder):
 
 
 if __name__ == "__main__":
-    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, one_planner, dealt, wrong_words, odd_names, no_trees, time_ends, progress, outputs, trees, followed, any_site, not_for_this_job, does_not_fit, large,
+    CASES = {f.__name__.replace("_", "-"): f for f in [written, named_roots, one_planner, dealt, wrong_words, odd_names, no_trees, time_ends, progress, outputs, trees, gains, followed, any_site, not_for_this_job, does_not_fit, large,
                                                        one_host, bad_files, alone, broken, guide]}
     chosen = {name: case for name, case in CASES.items() if not sys.argv[1:] or name in sys.argv[1:]}
     sys.exit(cases.tell_verdicts(chosen, (OSError, ValueError, subprocess.SubprocessError)))
