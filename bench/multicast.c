@@ -120,6 +120,13 @@ static void stop_later(double instant, double seconds)
     _exit(0);
 }
 
+/* When all have it: who is first must not take the cores from those who are not. */
+static void check_together(const struct operation *op, int n)
+{
+    MPI_Barrier(comm);
+    check(op, n);
+}
+
 /* Returns its time; DROPPED if this rank came too late. */
 static double call(const struct operation *op, int n, double stopped)
 {
@@ -132,7 +139,7 @@ static double call(const struct operation *op, int n, double stopped)
     wait_until(instant);
     (instead ? instead : op->run)(n);
     double took = now() - instant;
-    check(op, n);
+    check_together(op, n);
     return late > LATE_SHARE * took ? DROPPED : took;
 }
 
@@ -190,10 +197,8 @@ static void frames_count(const struct operation *op, int n, double begin, double
 {
     wait_until(begin);
     long long frames = (long long)frames_sent(), segments = (long long)segments_sent();
-    if (op) {
+    if (op)
         op->run(n);
-        check(op, n);
-    }
     wait_until(begin + seconds);
     counted[0] = (long long)frames_sent() - frames;
     counted[1] = (long long)segments_sent() - segments;
@@ -210,6 +215,7 @@ static void measure_frames(const struct operation *op, int n, int count, double 
         frames_count(op, n, instant + quiet, 0.9 * quiet, busy);
         double late = now() - instant;
         wait_until(instant + 2 * quiet);
+        check(op, n);
         if (rank == 0 && i > 0 && late < 2 * quiet)
             printf("frames %d %lld %lld\n", n, busy[0] - idle[0], busy[1] - idle[1]);
     }
@@ -255,7 +261,7 @@ static void measure_pong(const struct operation *op, int n, int count)
             if (rank == root)
                 MPI_Recv(NULL, 0, MPI_CHAR, who, 5, comm, MPI_STATUS_IGNORE);
             times[i > 0 ? i - 1 : 0] = now() - begin;
-            check(op, n);
+            check_together(op, n);
         }
         if (rank == root)
             printf("pong %d %d %.6g\n", n, who, (median(times, count) - trip) * 1e6);
@@ -275,7 +281,7 @@ static void measure_skew(const struct operation *op, int n, int count, double sp
         arrivals[i] = now();
         op->run(n);
         times[i] = now();
-        check(op, n);
+        check_together(op, n);
     }
     MPI_Reduce(times, all, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(arrivals, last, count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
