@@ -80,6 +80,12 @@ static void chunk_combine(const struct tb_access_walk *k, const struct tb_buffer
     }
 }
 
+/* `n` bytes of a buffer's data from byte `at` on, where they lie in one piece; else NULL. */
+static char *piece_of(const struct tb_buffer *b, uint64_t at)
+{
+    return b->type != NULL && b->type->dense ? (char *)b->base + at : NULL;
+}
+
 static void combine(const struct tb_access_walk *k, const struct tb_buffer *here)
 {
     char in[CHUNK], old[CHUNK];
@@ -87,12 +93,15 @@ static void combine(const struct tb_access_walk *k, const struct tb_buffer *here
     uint64_t most = CHUNK - CHUNK % k->element->size;
     for (uint64_t at = 0; at < k->total;) {
         uint64_t n = least(most, k->total - at);
-        if (k->op->code != TB_OP_NO_OP)
+        const char *from = piece_of(&k->origin, at);
+        char *into = k->answered ? piece_of(&k->result, at) : NULL;
+        bool scatters = k->answered && into == NULL;
+        if (from == NULL && k->op->code != TB_OP_NO_OP)
             tb_part_gather(&(struct tb_part){&k->origin, 0, k->total}, at, n, in);
         tb_window_enter(k->rank->window, rank);
-        chunk_combine(k, here, at, n, in, k->answered ? old : NULL);
+        chunk_combine(k, here, at, n, from != NULL ? from : in, scatters ? old : into);
         tb_window_leave(k->rank->window, rank);
-        if (k->answered)
+        if (scatters)
             tb_part_scatter(&(struct tb_part){&k->result, 0, k->total}, at, n, old);
         at += n;
     }

@@ -38,8 +38,9 @@ static uint32_t find_next(const struct tb_host_lock *lock, uint32_t serving)
 /* Whether a ticket passes by. Only one is told so, and goes on to the next. */
 static bool passes(const struct tb_host_lock *lock, uint32_t ticket)
 {
+    _Atomic uint64_t *waiting = &lock->waiting[ticket & lock->mask];
     uint64_t entry = entry_of(ticket, PASSES);
-    return atomic_compare_exchange_strong(&lock->waiting[ticket & lock->mask], &entry, 0);
+    return atomic_load(waiting) == entry && atomic_compare_exchange_strong(waiting, &entry, 0);
 }
 
 /* To the next ticket that somebody needs. */

@@ -469,10 +469,12 @@ static void near_leave(void *context, uint32_t rank)
 
 /* ---- locks of passive target ------------------------------------------------------------------------------------- */
 
-/* This process has begun to use the lock of a member once more, or once less. Others look at it when it has died. */
+/* This process has begun to use the lock of a member once more, or once less; nobody else writes that, and the engine
+ * is locked. Others look at it when it has died. */
 static void use(const struct tb_window_host *h, const struct member *m, bool more)
 {
-    atomic_fetch_add(&m->users[h->mine], more ? 1 : UINT32_MAX);
+    uint32_t users = atomic_load_explicit(&m->users[h->mine], memory_order_relaxed);
+    atomic_store_explicit(&m->users[h->mine], users + (more ? 1 : UINT32_MAX), memory_order_release);
 }
 
 static int near_queue(void *context, uint32_t rank, bool again, uint32_t *ticket)

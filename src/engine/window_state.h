@@ -69,6 +69,7 @@ struct tb_window {
     uint32_t empty_count;
     struct tb_lock_queue lock; /* of this process's memory */
     uint64_t begun;            /* accesses, whose number this is */
+    uint32_t looks;            /* synchronisations that did not wait */
     struct tb_list busy;       /* ranks that there may be something to wait for, as targets */
     char story[400];           /* why the last wait that could not end was ended */
     struct tb_window_rank ranks[];

@@ -3,6 +3,8 @@
 #include "engine/engine_state.h"
 #include "engine/window.h"
 
+#define LOOKS_PER_PROGRESS 16 /* synchronisations that need not wait, until one makes progress */
+
 /* ---- what is waited for ------------------------------------------------------------------------------------------ */
 
 static bool rank_is_gone(const struct tb_window_rank *r)
@@ -87,17 +89,21 @@ static int rank_explain(const struct tb_window_rank *r, int error)
     return tb_error(error, "an access to rank %u has failed", tb_window_number(r));
 }
 
-/* Waits until it is ready, with the engine not locked. Whoever looks again and again at what others have done in its
- * window makes progress as well. */
+/* Waits until it is ready. The engine is locked from then on. Whoever looks again and again at what others have done in
+ * its window makes progress as well, now and then. */
 static void wait_until(struct tb_window *w, bool (*ready)(void *context), void *context, const char *call)
 {
-    tb_engine_lock(w->engine);
+    struct tb_engine *e = w->engine;
+    tb_engine_lock(e);
     bool is_ready = ready(context);
-    tb_engine_unlock(w->engine);
+    if (is_ready && ++w->looks % LOOKS_PER_PROGRESS != 0)
+        return;
+    tb_engine_unlock(e);
     if (is_ready)
-        tb_engine_progress(w->engine);
+        tb_engine_progress(e);
     else
-        tb_engine_wait_in(w->engine, ready, context, call);
+        tb_engine_wait_in(e, ready, context, call);
+    tb_engine_lock(e);
 }
 
 /* ---- flushing ---------------------------------------------------------------------------------------------------- */
@@ -151,7 +157,6 @@ static int flush(struct tb_window *w, uint32_t rank, bool there, const char *cal
 {
     struct flushing f = {.window = w, .rank = rank, .there = there};
     wait_until(w, flush_ready, &f, call);
-    tb_engine_lock(w->engine);
     int error = flush_result(&f);
     tb_engine_unlock(w->engine);
     return error;
@@ -164,6 +169,7 @@ int tb_window_flush_local(struct tb_window *window, uint32_t rank, const char *c
 
 int tb_window_flush(struct tb_window *window, uint32_t rank, const char *call)
 {
+    __sync_synchronize(); /* what was stored in memory of others is there before anything else is looked at */
     return flush(window, rank, true, call);
 }
 
@@ -216,7 +222,6 @@ static int rank_lock(struct tb_window_rank *r, enum tb_lock_mode mode, const cha
     if (error != TB_OK)
         return error;
     wait_until(r->window, lock_ready, r, call);
-    tb_engine_lock(e);
     r->locking = TB_LOCK_NONE;
     if (r->queued)
         tb_window_give_up(r);
@@ -283,7 +288,6 @@ int tb_window_unlock(struct tb_window *window, uint32_t rank, const char *call)
 {
     struct tb_window_rank *r = &window->ranks[rank];
     wait_until(window, unlock_ready, r, call);
-    tb_engine_lock(window->engine);
     int error = rank_explain(r, rank_take_error(r));
     tb_engine_unlock(window->engine);
     return error;
@@ -302,7 +306,6 @@ int tb_window_unlock_all(struct tb_window *window, const char *call)
 {
     struct flushing all = {.window = window, .rank = TB_ANY_RANK, .there = true};
     wait_until(window, unlock_all_ready, window, call);
-    tb_engine_lock(window->engine);
     window->locked_all = false;
     int error = flush_result(&all);
     tb_engine_unlock(window->engine);
@@ -369,7 +372,6 @@ int tb_window_start(struct tb_window *window, const uint32_t *ranks, uint32_t co
     if (error != TB_OK)
         return error;
     wait_until(window, start_ready, &g, call);
-    tb_engine_lock(window->engine);
     for (uint32_t i = 0; i < count; i++) {
         struct tb_window_rank *r = &window->ranks[ranks[i]];
         if (r->posts == 0 && rank_is_gone(r))
@@ -402,7 +404,6 @@ int tb_window_complete(struct tb_window *window, const uint32_t *ranks, uint32_t
     struct tb_window_rank *failed = NULL;
     int first = TB_OK;
     wait_until(window, complete_ready, &g, call);
-    tb_engine_lock(window->engine);
     for (uint32_t i = 0; i < count; i++) {
         struct tb_window_rank *r = &window->ranks[ranks[i]];
         tb_window_tell(r, TB_KIND_COMPLETE, 0, r->sent);
@@ -438,7 +439,6 @@ static int exposure_result(struct tb_window *w)
 int tb_window_wait(struct tb_window *window, const char *call)
 {
     wait_until(window, wait_ready, window, call);
-    tb_engine_lock(window->engine);
     int error = exposure_result(window);
     tb_engine_unlock(window->engine);
     return error;
