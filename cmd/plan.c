@@ -18,7 +18,7 @@
 static const char usage[] = TB_HELP_TOMBOLO_PLAN;
 
 #define TIME_USUAL 10000000000ull /* ns, unless evaluations are counted */
-#define GAIN_USUAL 10u            /* percent; about as much as predictions are wrong */
+#define GAIN_USUAL 10u            /* percent; predictions are not so exact that less would say much */
 #define GAIN_MOST  1000u
 
 /* ---- what is asked ----------------------------------------------------------------------------------------------- */

@@ -80,7 +80,7 @@ static void chunk_combine(const struct tb_access_walk *k, const struct tb_buffer
     }
 }
 
-/* `n` bytes of a buffer's data from byte `at` on, where they lie in one piece; else NULL. */
+/* A buffer's data from byte `at` on, where all of it lies in one piece; else NULL. */
 static char *piece_of(const struct tb_buffer *b, uint64_t at)
 {
     return b->type != NULL && b->type->dense ? (char *)b->base + at : NULL;
