@@ -17,6 +17,7 @@
 #include "base/plural.h"
 #include "base/pool.h"
 #include "base/siphash.h"
+#include "base/slice.h"
 #include "base/span.h"
 #include "base/param.h"
 #include "base/clock.h"

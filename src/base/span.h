@@ -23,7 +23,12 @@ struct tb_spans {
 
 static inline struct tb_spans tb_spans_of(const void *base, uint64_t length)
 {
-    return (struct tb_spans){.base = (char *)base, .length = length, .left = length};
+    struct tb_spans s; /* of one span `owner` and `cursor` mean nothing; clearing the whole takes as long as sending */
+    s.base = (char *)base;
+    s.length = s.left = length;
+    s.next = NULL;
+    s.copy = NULL;
+    return s;
 }
 
 static inline void tb_spans_skip(struct tb_spans *s, size_t n)

@@ -17,15 +17,6 @@ int tb_accesses_open(struct tb_accesses *accesses)
     return accesses->frame != NULL ? TB_OK : tb_error(TB_ERR_MEMORY, "no memory for frames of one-sided access");
 }
 
-static void results_forget(struct tb_peer *p)
-{
-    struct tb_access_result *result;
-    TB_LIST_EACH (result, &p->results, struct tb_access_result, queue)
-        free(result);
-    tb_list_init(&p->results);
-    p->results_waiting = 0;
-}
-
 static void accesses_close(struct tb_accesses *accesses)
 {
     if (accesses->frame == NULL)
@@ -33,17 +24,10 @@ static void accesses_close(struct tb_accesses *accesses)
     while (!tb_list_empty(&accesses->waiting)) {
         struct tb_peer *p = TB_CONTAINER(accesses->waiting.next, struct tb_peer, on_accessing);
         tb_list_remove(&p->on_accessing);
-        results_forget(p);
+        tb_results_forget(p);
     }
     tb_pool_close(&accesses->pool);
     free(accesses->frame);
-}
-
-static void peer_queue(struct tb_peer *p)
-{
-    tb_engine_stir(p->engine);
-    if (tb_list_empty(&p->on_accessing))
-        tb_list_append(&p->engine->accesses.waiting, &p->on_accessing);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */
@@ -69,6 +53,18 @@ static struct tb_envelope envelope_of(const struct tb_access_walk *k, enum tb_ki
                                             .representation = w->engine->representation}};
 }
 
+/* What nothing comes back for is asked about sooner or later, or something else follows on the short stream: it may
+ * wait for that. */
+static int send_out(const struct tb_access_walk *k, const struct tb_envelope *envelope, struct tb_spans *payload)
+{
+    struct tb_peer *p = k->rank->peer;
+    struct tb_transport *t = p->endpoint->transport;
+    t->more = !k->answered && stream_of(k) == TB_STREAM_SHORT;
+    int rc = tb_peer_transmit(p, envelope, payload, stream_of(k), 0);
+    t->more = false;
+    return rc;
+}
+
 static int send_dense(struct tb_access_walk *k)
 {
     struct tb_peer *p = k->rank->peer;
@@ -77,7 +73,7 @@ static int send_dense(struct tb_access_walk *k)
     envelope.message.offset = (uintptr_t)k->target.base + k->sent;
     struct tb_spans spans;
     tb_buffer_spans(&k->origin, k->sent, n, &spans);
-    int rc = tb_peer_transmit(p, &envelope, &spans, stream_of(k), 0);
+    int rc = send_out(k, &envelope, &spans);
     if (rc == TB_OK)
         k->sent += n;
     return rc;
@@ -96,15 +92,15 @@ static struct tb_runs_room room_of(const struct tb_access_walk *k)
     const struct tb_peer *p = k->rank->peer;
     uint64_t payload = least(p->frame, TB_ACCESS_PIECE) - TB_ACCESS_HEAD_BYTES;
     struct tb_runs_room room = {.runs = (uint32_t)least(TB_ACCESS_RUNS, payload / TB_ACCESS_RUN_BYTES)};
-    room.data = k->kind == TB_KIND_ACCUMULATE ? least(TB_ACCESS_SHORT, payload) : payload;
+    room.data = k->kind == TB_KIND_ACCUMULATE ? least(TB_ACCESS_COMBINED, payload) : payload;
     if (k->answered && k->total > TB_ACCESS_WINDOW - k->rank->wanted)
         room.data = least(room.data, TB_ACCESS_WINDOW - k->rank->wanted);
     room.all = operands(k, 1) > 0 ? payload : UINT64_MAX;
     return room;
 }
 
-/* The payload of a frame: head, runs, data. Its length; *bytes of data that it is about. */
-static size_t frame_make(const struct tb_access_walk *k, uint8_t *frame, uint64_t *bytes)
+/* The beginning of a frame's payload, head and runs. Its length; *bytes of data that it is about. */
+static size_t head_make(const struct tb_access_walk *k, uint8_t *frame, uint64_t *bytes)
 {
     struct tb_access_run runs[TB_ACCESS_RUNS];
     const struct tb_runs_room room = room_of(k);
@@ -119,13 +115,32 @@ static size_t frame_make(const struct tb_access_walk *k, uint8_t *frame, uint64_
     at += TB_ACCESS_HEAD_BYTES;
     for (uint32_t i = 0; i < head.runs; i++, at += TB_ACCESS_RUN_BYTES)
         tb_wire_put_access_run(at, &runs[i]);
+    return (size_t)(at - frame);
+}
+
+static void behind_head(struct tb_spans *s)
+{
+    s->base = (char *)(uintptr_t)s->cursor[0];
+    s->length = s->left;
+}
+
+/* The payload of a frame: what head_make has put there, and the data behind it, which is left where it lies if it is
+ * long and in one piece. */
+static struct tb_spans frame_spans(const struct tb_access_walk *k, uint8_t *frame, size_t head, uint64_t bytes)
+{
     if (k->kind == TB_KIND_COMPARE) {
-        memcpy(at, k->compare, k->total);
-        memcpy(at + k->total, k->origin.base, k->total);
-    } else if (operands(k, *bytes) > 0) {
-        tb_part_gather(&(struct tb_part){&k->origin, 0, k->total}, k->sent, *bytes, at);
+        memcpy(frame + head, k->compare, k->total);
+        memcpy(frame + head + k->total, k->origin.base, k->total);
+    } else if (operands(k, bytes) > TB_ACCESS_SHORT && k->origin.type->dense) {
+        return (struct tb_spans){.base = (char *)frame,
+                                 .length = head,
+                                 .left = head + bytes,
+                                 .next = behind_head,
+                                 .cursor = {(uintptr_t)k->origin.base + k->sent}};
+    } else if (operands(k, bytes) > 0) {
+        tb_part_gather(&(struct tb_part){&k->origin, 0, k->total}, k->sent, bytes, frame + head);
     }
-    return (size_t)(at - frame) + operands(k, *bytes);
+    return tb_spans_of(frame, head + operands(k, bytes));
 }
 
 static int send_runs(struct tb_access_walk *k, struct tb_access *a)
@@ -133,14 +148,14 @@ static int send_runs(struct tb_access_walk *k, struct tb_access *a)
     struct tb_window_rank *r = k->rank;
     uint8_t *frame = r->window->engine->accesses.frame;
     uint64_t n;
-    size_t length = frame_make(k, frame, &n);
+    size_t head = head_make(k, frame, &n);
     if (n == 0) /* so much was asked for and has not come that nothing more may be */
         return TB_AGAIN;
     enum tb_kind kind = k->kind == TB_KIND_PUT ? TB_KIND_PUT_RUNS : (enum tb_kind)k->kind;
     // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what is answered has a record
     struct tb_envelope envelope = envelope_of(k, kind, k->answered ? a->core.message_id : 0, n);
-    struct tb_spans spans = tb_spans_of(frame, length);
-    int rc = tb_peer_transmit(r->peer, &envelope, &spans, stream_of(k), 0);
+    struct tb_spans spans = frame_spans(k, frame, head, n);
+    int rc = send_out(k, &envelope, &spans);
     if (rc != TB_OK)
         return rc;
     k->sent += n;
@@ -246,7 +261,7 @@ static void access_leave(struct tb_access *a)
         access_left(a);
     } else if (rc == TB_AGAIN) {
         tb_list_append(queue, &a->core.queue);
-        peer_queue(p);
+        tb_accesses_queue(p);
     } else {
         tb_request_finish(&a->core, rc);
     }
@@ -316,65 +331,6 @@ static void access_start(struct tb_access_walk *k, struct tb_request *request)
 
 /* ---- what waits for room ----------------------------------------------------------------------------------------- */
 
-static int result_send(struct tb_peer *p, const struct tb_message *m, const void *data)
-{
-    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a result that was freed is in no list
-    struct tb_envelope envelope = {.message = *m};
-    struct tb_spans spans = tb_spans_of(data, m->length);
-    return tb_peer_transmit(p, &envelope, &spans, m->length > TB_ACCESS_SHORT ? TB_STREAM_BULK : TB_STREAM_SHORT, 0);
-}
-
-static void result_keep(struct tb_peer *p, const struct tb_message *m, const void *data)
-{
-    struct tb_access_result *result = p->results_waiting < TB_RESULTS_LIMIT ? malloc(sizeof *result + m->length) : NULL;
-    if (result == NULL) {
-        tb_peer_break(p, tb_error(p->results_waiting < TB_RESULTS_LIMIT ? TB_ERR_MEMORY : TB_ERR_PROTOCOL,
-                                  "process %u wants more data of windows than can be kept for it", p->proc.index));
-        return;
-    }
-    result->message = *m;
-    memcpy(result->data, data, m->length);
-    tb_list_append(&p->results, &result->queue);
-    p->results_waiting++;
-    peer_queue(p);
-}
-
-void tb_access_answer(struct tb_peer *p, const struct tb_message *message, const void *data)
-{
-    struct tb_message m = *message;
-    const uint8_t *at = data;
-    for (uint64_t left = message->length; left > 0 && p->error == TB_OK; left -= m.length) {
-        m.length = least(left, p->frame); /* the way back may have shorter frames */
-        int rc = tb_list_empty(&p->results) ? result_send(p, &m, at) : TB_AGAIN;
-        if (rc == TB_AGAIN)
-            result_keep(p, &m, at);
-        else if (rc < 0)
-            tb_peer_break(p, rc);
-        at += m.length;
-        m.offset += m.length;
-    }
-}
-
-static int results_push(struct tb_peer *p)
-{
-    int gone = 0;
-    while (!tb_list_empty(&p->results)) {
-        struct tb_access_result *result = TB_CONTAINER(p->results.next, struct tb_access_result, queue);
-        int rc = result_send(p, &result->message, result->data);
-        if (rc == TB_AGAIN)
-            break;
-        if (rc < 0) {
-            tb_peer_break(p, rc);
-            break;
-        }
-        tb_list_remove(&result->queue);
-        free(result);
-        p->results_waiting--;
-        gone++;
-    }
-    return gone;
-}
-
 static int queue_push(struct tb_peer *p, enum tb_stream stream)
 {
     struct tb_list *queue = &p->accesses[stream];
@@ -400,9 +356,9 @@ static int accesses_push(struct tb_accesses *accesses)
     struct tb_peer *p;
     TB_LIST_EACH (p, &accesses->waiting, struct tb_peer, on_accessing) {
         if (p->error != TB_OK)
-            results_forget(p);
+            tb_results_forget(p);
         else
-            gone += results_push(p);
+            gone += tb_results_push(p);
         for (unsigned stream = 0; stream < TB_STREAM_COUNT && p->error == TB_OK; stream++)
             if (p->local || !p->held[stream]) /* a socket says when it is worth it */
                 gone += queue_push(p, (enum tb_stream)stream);
@@ -451,12 +407,18 @@ void *tb_access_place(struct tb_peer *p, const struct tb_message *m, size_t leng
     return place;
 }
 
+/* Whether a part of its result is being read to where it belongs. */
+static bool is_placing(const struct tb_access *a)
+{
+    return a->core.peer->placing != NULL && a->core.peer->placing_for == a->core.message_id;
+}
+
 /* It ends, unless they have sent something of it twice, and part of that is on its way into its memory: then they are
  * given up, and it ends when that is forgotten. */
 static void access_finish(struct tb_access *a, int error)
 {
     struct tb_peer *p = a->core.peer;
-    if (TB_UNLIKELY(p->placing != NULL && p->placing_for == a->core.message_id))
+    if (TB_UNLIKELY(is_placing(a)))
         tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u has sent data of a window twice", p->proc.index));
     else
         tb_request_finish(&a->core, error);
@@ -480,7 +442,9 @@ void tb_access_got(struct tb_peer *p, const struct tb_message *m, const void *pa
     a->outstanding -= length;
     k->rank->wanted -= length;
     p->engine->waiting.events++;
-    if (k->sent == k->total && a->outstanding == 0)
+    if (a->refused && !is_placing(a))
+        access_finish(a, TB_ERR_ARGUMENT);
+    else if (!a->refused && k->sent == k->total && a->outstanding == 0)
         access_finish(a, TB_OK);
 }
 
@@ -504,7 +468,10 @@ void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void
     p->engine->waiting.events++;
     if (a != NULL) {
         r->silent = r->sent; /* more frames of it may be on their way, and nothing will come back for them */
-        access_finish(a, TB_ERR_ARGUMENT);
+        a->refused = true;
+        tb_list_remove(&a->core.queue); /* nothing more of it leaves */
+        if (!is_placing(a))
+            access_finish(a, TB_ERR_ARGUMENT);
     } else {
         rank_fail(r, NULL, error);
     }
@@ -519,6 +486,24 @@ void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
+static bool moves_at_once(struct tb_window *w, const struct tb_buffer *mine, const struct tb_access_target *target,
+                          bool put)
+{
+    tb_engine_lock(w->engine);
+    bool done = tb_access_move_at_once(w, mine, target, put);
+    tb_engine_unlock(w->engine);
+    return done;
+}
+
+static bool combines_at_once(struct tb_window *w, const struct tb_buffer *origin, const struct tb_buffer *result,
+                             const struct tb_access_target *target, const struct tb_op *op)
+{
+    tb_engine_lock(w->engine);
+    bool done = tb_access_combine_at_once(w, origin, result, target, op, tb_access_element(target->data.type));
+    tb_engine_unlock(w->engine);
+    return done;
+}
+
 static struct tb_access_walk walk_of(struct tb_window *w, enum tb_kind kind, const struct tb_access_target *target)
 {
     return (struct tb_access_walk){.rank = &w->ranks[target->rank],
@@ -530,6 +515,8 @@ static struct tb_access_walk walk_of(struct tb_window *w, enum tb_kind kind, con
 void tb_access_put(struct tb_window *window, const struct tb_buffer *origin, const struct tb_access_target *target,
                    struct tb_request *request)
 {
+    if (request == NULL && moves_at_once(window, origin, target, true))
+        return;
     struct tb_access_walk k = walk_of(window, TB_KIND_PUT, target);
     k.origin = *origin;
     access_start(&k, request);
@@ -538,6 +525,8 @@ void tb_access_put(struct tb_window *window, const struct tb_buffer *origin, con
 void tb_access_get(struct tb_window *window, const struct tb_buffer *result, const struct tb_access_target *target,
                    struct tb_request *request)
 {
+    if (request == NULL && moves_at_once(window, result, target, false))
+        return;
     struct tb_access_walk k = walk_of(window, TB_KIND_GET, target);
     k.result = *result;
     k.answered = true;
@@ -547,6 +536,8 @@ void tb_access_get(struct tb_window *window, const struct tb_buffer *result, con
 void tb_access_accumulate(struct tb_window *window, const struct tb_buffer *origin,
                           const struct tb_access_target *target, const struct tb_op *op, struct tb_request *request)
 {
+    if (request == NULL && combines_at_once(window, origin, NULL, target, op))
+        return;
     struct tb_access_walk k = walk_of(window, TB_KIND_ACCUMULATE, target);
     k.origin = *origin;
     k.op = op;
@@ -557,6 +548,8 @@ void tb_access_accumulate(struct tb_window *window, const struct tb_buffer *orig
 void tb_access_fetch(struct tb_window *window, const struct tb_buffer *origin, const struct tb_buffer *result,
                      const struct tb_access_target *target, const struct tb_op *op, struct tb_request *request)
 {
+    if (request == NULL && combines_at_once(window, origin, result, target, op))
+        return;
     struct tb_access_walk k = walk_of(window, TB_KIND_ACCUMULATE, target);
     if (op->code != TB_OP_NO_OP)
         k.origin = *origin;

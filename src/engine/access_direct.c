@@ -224,3 +224,44 @@ int tb_access_direct(struct tb_access_walk *k)
     }
     return TB_OK;
 }
+
+/* What lies there, of as many bytes as `mine`, in memory of another rank of the host that is mapped here, in one piece;
+ * NULL: it does not, or other things have to be done first. */
+static char *piece_at_once(struct tb_window *w, const struct tb_access_target *t)
+{
+    const struct tb_window_rank *r = &w->ranks[t->rank];
+    if (w->near == NULL || w->near->map == NULL || r->peer == NULL || !r->peer->local || r->peer->error != TB_OK ||
+        (w->locked_all && r->locked == TB_LOCK_NONE) || !t->data.type->dense)
+        return NULL;
+    uint64_t bytes = tb_buffer_bytes(&t->data);
+    return bytes > 0 ? w->near->map(w->near_context, t->rank, (uintptr_t)t->data.base, bytes) : NULL;
+}
+
+bool tb_access_move_at_once(struct tb_window *w, const struct tb_buffer *mine, const struct tb_access_target *target,
+                            bool put)
+{
+    char *there = mine->type->dense ? piece_at_once(w, target) : NULL;
+    if (there == NULL)
+        return false;
+    memmove(put ? there : mine->base, put ? mine->base : there, tb_buffer_bytes(mine)); /* it may be the same memory */
+    return true;
+}
+
+bool tb_access_combine_at_once(struct tb_window *w, const struct tb_buffer *origin, const struct tb_buffer *result,
+                               const struct tb_access_target *target, const struct tb_op *op,
+                               const struct tb_type *element)
+{
+    const struct tb_window_rank *r = &w->ranks[target->rank];
+    uint64_t bytes = tb_buffer_bytes(&target->data);
+    bool dense = (op->code == TB_OP_NO_OP || origin->type->dense) && (result == NULL || result->type->dense);
+    if (!dense || bytes > CHUNK || !tb_list_empty(&r->open) || r->confirmed < r->sent)
+        return false;
+    char *there = piece_at_once(w, target);
+    if (there == NULL)
+        return false;
+    tb_window_enter(w, target->rank);
+    tb_items_combine(element, op, op->code != TB_OP_NO_OP ? origin->base : NULL, result != NULL ? result->base : NULL,
+                     there, bytes / element->size);
+    tb_window_leave(w, target->rank);
+    return true;
+}

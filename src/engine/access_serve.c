@@ -136,6 +136,16 @@ static bool work_read(const struct tb_message *m, const uint8_t *payload, size_t
     return left == data && tb_runs_check(&work->runs, m->length);
 }
 
+/* A GET of what lies in one piece, `run`: what is told is read there. NULL: it is none. */
+static const void *piece_read(const struct tb_window *w, const struct tb_message *m, const struct work *work,
+                              struct tb_access_run *run)
+{
+    tb_wire_get_access_run(work->runs.runs, run);
+    return m->kind == TB_KIND_GET && work->head.runs == 1 && run->count == 1
+               ? tb_window_memory((void *)(uintptr_t)w, run->at, run->bytes)
+               : NULL;
+}
+
 /* Carries it out; what is to be told is written to `result`. */
 static void work_do(const struct tb_window *w, const struct tb_message *m, const struct work *work, uint8_t *result)
 {
@@ -183,8 +193,11 @@ void tb_serve_runs(struct tb_peer *p, const struct tb_message *m, const void *pa
         refuse_range(r, m);
         return;
     }
+    struct tb_access_run run;
+    const void *piece = piece_read(r->window, m, &work, &run);
     uint8_t *result = answers ? p->engine->accesses.frame : NULL;
-    work_do(r->window, m, &work, result);
+    if (piece == NULL)
+        work_do(r->window, m, &work, result);
     if (answers) {
         const struct tb_message got = {.kind = TB_KIND_GOT,
                                        .context = m->context,
@@ -193,7 +206,7 @@ void tb_serve_runs(struct tb_peer *p, const struct tb_message *m, const void *pa
                                        .length = m->length,
                                        .source_rank = r->window->channel->rank,
                                        .representation = p->engine->representation};
-        tb_access_answer(p, &got, result);
+        tb_access_answer(p, &got, piece != NULL ? piece : result, piece != NULL ? &run.at : NULL);
     }
     count(r);
 }

@@ -6,12 +6,13 @@
 #include "engine/engine.h"
 #include "engine/window_state.h"
 
-#define TB_ACCESSES_LIMIT (1u << 24)
-#define TB_RESULTS_LIMIT  4096u /* of one origin that wait for room: none that keeps to TB_ACCESS_WINDOW has more */
-#define TB_ACCESS_SHORT   (16u << 10)  /* data up to here takes the stream of short messages */
-#define TB_ACCESS_PIECE   (128u << 10) /* data of one frame at most */
-#define TB_ACCESS_RUNS    256u         /* runs of one frame at most */
-#define TB_ACCESS_FRAME   (TB_ACCESS_HEAD_BYTES + TB_ACCESS_RUNS * TB_ACCESS_RUN_BYTES + TB_ACCESS_PIECE)
+#define TB_ACCESSES_LIMIT  (1u << 24)
+#define TB_RESULTS_LIMIT   4096u /* of one origin that wait for room: none that keeps to TB_ACCESS_WINDOW has more */
+#define TB_ACCESS_SHORT    (16u << 10)  /* data up to here takes the stream of short messages */
+#define TB_ACCESS_PIECE    (128u << 10) /* data of one frame at most... */
+#define TB_ACCESS_COMBINED (64u << 10)  /* ...and of what combines, which may wait in a cache */
+#define TB_ACCESS_RUNS     256u         /* runs of one frame at most */
+#define TB_ACCESS_FRAME    (TB_ACCESS_HEAD_BYTES + TB_ACCESS_RUNS * TB_ACCESS_RUN_BYTES + TB_ACCESS_PIECE)
 
 /* What an access is, and how much of it has left: bytes of packed data. */
 struct tb_access_walk {
@@ -34,12 +35,15 @@ struct tb_access {
     struct tb_list open;        /* of its rank */
     uint64_t number;            /* of its window */
     uint64_t outstanding;       /* bytes of results that were asked for and have not come */
+    bool refused;               /* a part of it was; it ends when the one that is being read is here */
 };
 
-/* An answer with data that waits for room. */
+/* An answer with data that waits for room: the data, or where in the window it is read then. */
 struct tb_access_result {
     struct tb_list queue;
     struct tb_message message;
+    bool stays;
+    uint64_t at;
     uint8_t data[];
 };
 
@@ -63,8 +67,14 @@ struct tb_accesses_work {
 extern const struct tb_accesses_work tb_accesses_work;
 /* The lock of a rank is there: what waited for it leaves. */
 void tb_accesses_release(struct tb_window_rank *r);
-/* A result, now or later. The data is copied if need be. */
-void tb_access_answer(struct tb_peer *p, const struct tb_message *message, const void *data);
+/* A result, now or later. `at`: where it stands in the window of `message`, and is read again later; NULL: the data is
+ * copied if need be. */
+void tb_access_answer(struct tb_peer *p, const struct tb_message *message, const void *data, const uint64_t *at);
+/* Sends results that wait for room, as far as there is some. How many frames have gone. */
+int tb_results_push(struct tb_peer *p);
+void tb_results_forget(struct tb_peer *p);
+/* Something waits for room there. */
+void tb_accesses_queue(struct tb_peer *p);
 
 /* Handlers of frames that answer an access. */
 void *tb_access_place(struct tb_peer *p, const struct tb_message *m, size_t length);

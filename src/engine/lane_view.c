@@ -61,7 +61,9 @@ static int view_send(struct tb_endpoint *endpoint, const struct tb_envelope *env
     struct tb_way_shared *way = ((struct tb_way_end *)endpoint)->way;
     struct view *v = view_of(endpoint->transport);
     transports_lock(v->lanes);
+    v->real->more = v->head.more;
     int rc = way->broken != TB_OK ? TB_ERR_PEER : v->real->table->send(way->real, envelope, payload, stream, token);
+    v->real->more = false;
     transports_unlock(v->lanes);
     return rc;
 }

@@ -133,6 +133,7 @@ static void *standby_run(void *context)
 {
     struct tb_engine *e = context;
     struct tb_standby *s = &e->standby;
+    tb_slice_shorten(); /* whoever waits for it had better not wait for what the program computes on this core */
     tb_biased_lock_introduce(&s->lock);
     while (tb_listening_sleep(&s->listening, -1)) {
         if (standby_is_busy(e) && !tb_listening_sleep(&s->listening, HOLD_OFF))

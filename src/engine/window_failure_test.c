@@ -198,7 +198,7 @@ static void nobody_writes_to_a_part_that_was_given_back(void **state)
  * whether these have come. */
 static void a_refused_access_has_frames_on_their_way(void **state)
 {
-    enum { COUNT = 8000 };
+    enum { COUNT = 20000 };
     static int64_t ones[COUNT], back[COUNT];
     const struct tb_buffer origin = {ones, COUNT, int64_type()}, result = {back, COUNT, int64_type()};
     dynamic = true;
@@ -223,6 +223,80 @@ static void a_refused_access_has_frames_on_their_way(void **state)
     assert_int_equal(windows[1]->ranks[0].applied, r->sent);
     end_broken();
     dynamic = false;
+}
+
+/* A part of a get is refused while another part is being read to where it belongs, which has overtaken that. */
+static void a_part_is_refused_while_another_comes(void **state)
+{
+    static char bytes[200];
+    const struct tb_buffer buffer = bytes_of(bytes, 200);
+    struct tb_access_target target = target_of(1, 0, 200, &tb_type_byte);
+    struct tb_request request = {.complete = NULL};
+    begin_heard();
+    net.sim.again = 0;
+    tb_access_get(windows[0], &buffer, &target, &request);
+    const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
+    struct tb_endpoint *from = tb_sim_endpoint(&net.sim, 0, 1);
+    const struct tb_access *a =
+        TB_CONTAINER(tb_peer_of(net.engines[0], 1)->requests.next, struct tb_access, core.on_peer);
+    const struct tb_message got = {.kind = TB_KIND_GOT,
+                                   .context = windows[0]->context,
+                                   .match = a->core.message_id,
+                                   .source_rank = 1,
+                                   .length = 100};
+    struct tb_message third = got;
+    const struct tb_message refused = {.kind = TB_KIND_REFUSED,
+                                       .context = windows[0]->context,
+                                       .match = a->core.message_id,
+                                       .source_rank = 0,
+                                       .offset = 1,
+                                       .length = TB_REFUSAL_RANGE};
+    assert_ptr_equal(up->place(up->context, from, &got, 100), bytes);
+    up->frame(up->context, from, NULL, &refused, NULL, 0);
+    assert_false(tb_request_done(&request));
+    third.offset = 150; /* another one that was not refused */
+    third.length = 50;
+    up->frame(up->context, from, NULL, &third, memory[0], 50);
+    assert_false(tb_request_done(&request));
+    memset(bytes, 5, 100);
+    up->frame(up->context, from, NULL, &got, bytes, 100);
+    assert_true(tb_request_done(&request));
+    assert_int_equal(request.status.error, TB_ERR_ARGUMENT);
+    assert_int_equal(tb_peer_of(net.engines[0], 1)->error, TB_OK);
+    loop_net_settle(&net); /* what it was answered otherwise comes for nobody */
+    assert_int_equal(tb_peer_of(net.engines[0], 1)->error, TB_OK);
+    end_broken();
+}
+
+/* What a get wants is read when there is room for it, if it is still there. */
+static void a_result_waits_for_room(void **state)
+{
+    static char bytes[100];
+    const struct tb_buffer buffer = bytes_of(bytes, 100);
+    for (int gone = 0; gone < 2; gone++) {
+        struct tb_request request = {.complete = NULL};
+        dynamic = true;
+        begin_heard();
+        assert_int_equal(tb_window_attach(windows[1], memory[1], BYTES), TB_OK);
+        struct tb_access_target target = target_of(1, (uintptr_t)memory[1] + 8, 100, &tb_type_byte);
+        tb_access_get(windows[0], &buffer, &target, &request);
+        net.sim.again = TB_SIM_MILLION;
+        for (int i = 0; i < 1000 && tb_peer_of(net.engines[1], 0)->results_waiting == 0; i++)
+            tb_engine_progress(net.engines[1]);
+        assert_int_equal(tb_peer_of(net.engines[1], 0)->results_waiting, 1);
+        memset(memory[1] + 8, 7, 100);
+        if (gone)
+            assert_int_equal(tb_window_detach(windows[1], memory[1]), TB_OK);
+        net.sim.again = 0;
+        loop_net_settle(&net);
+        assert_true(tb_request_done(&request));
+        assert_int_equal(request.status.error, gone ? TB_ERR_ARGUMENT : TB_OK);
+        assert_true(gone || (bytes[0] == 7 && bytes[99] == 7));
+        assert_int_equal(tb_peer_of(net.engines[1], 0)->results_waiting, 0);
+        assert_int_equal(tb_peer_of(net.engines[0], 1)->error, TB_OK);
+        end_broken();
+        dynamic = false;
+    }
 }
 
 /* A result that comes twice, once while it is being read into the buffer, ends the connection and not the get. */
@@ -305,6 +379,8 @@ int main(void)
         cmocka_unit_test(nobody_writes_to_what_was_given_back),
         cmocka_unit_test(nobody_writes_to_a_part_that_was_given_back),
         cmocka_unit_test(a_refused_access_has_frames_on_their_way),
+        cmocka_unit_test(a_part_is_refused_while_another_comes),
+        cmocka_unit_test(a_result_waits_for_room),
         cmocka_unit_test(results_do_not_come_twice),
         cmocka_unit_test(nobody_waits_for_who_is_gone),
     };

@@ -3,7 +3,7 @@
 #include "engine/engine_state.h"
 #include "engine/window.h"
 
-#define LOOKS_PER_PROGRESS 16 /* synchronisations that need not wait, until one makes progress */
+#define LOOKS_PER_PROGRESS 64 /* synchronisations that need not wait, until one makes progress */
 
 /* ---- what is waited for ------------------------------------------------------------------------------------------ */
 

@@ -15,26 +15,11 @@
     1000000 /* in each of which the deadline scheduler grants us the runtime, and more where it is free                \
              */
 #define RUNTIME_NS     600000
-#define REAL_TIME      40     /* priority: above what a desktop gives to sound, below the kernel's own threads */
-#define SLICE_NS       100000 /* the least that the scheduler allows */
+#define REAL_TIME      40 /* priority: above what a desktop gives to sound, below the kernel's own threads */
 #define NICE_WANTED    (-20)
 #define CONTROL_MARKER UINT32_MAX
 
-/* As the kernel has them; the C library declares neither the struct nor the call nor the numbers. */
-struct scheduling {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-};
-enum { POLICY_DEADLINE = 6, FLAG_RECLAIM = 2 };
-
-static bool schedule(struct scheduling wanted)
-{
-    wanted.size = sizeof wanted;
-    return syscall(SYS_sched_setattr, 0, &wanted, 0) == 0;
-}
+enum { POLICY_DEADLINE = 6, FLAG_RECLAIM = 2 }; /* the C library does not declare them */
 
 /* A frame that is due must not wait for a benchmark that computes. A deadline comes before everything else. With a
  * real-time priority single frames were seen late by 6 to 36 ms on two busy cores, with a deadline by 0.5 ms at most;
@@ -43,20 +28,18 @@ static bool schedule(struct scheduling wanted)
 static const char *hurry(void)
 {
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-    if (schedule((struct scheduling){.policy = POLICY_DEADLINE,
-                                     .flags = FLAG_RECLAIM,
-                                     .runtime = RUNTIME_NS,
-                                     .deadline = PERIOD_NS,
-                                     .period = PERIOD_NS}))
+    if (tb_schedule((struct tb_scheduling){.policy = POLICY_DEADLINE,
+                                           .flags = FLAG_RECLAIM,
+                                           .runtime = RUNTIME_NS,
+                                           .deadline = PERIOD_NS,
+                                           .period = PERIOD_NS}))
         return "deadline";
-    if (schedule((struct scheduling){.policy = SCHED_FIFO, .priority = REAL_TIME}))
+    if (tb_schedule((struct tb_scheduling){.policy = SCHED_FIFO, .priority = REAL_TIME}))
         return "fifo";
     int was = getpriority(PRIO_PROCESS, 0);
     for (int nice = NICE_WANTED; nice < was && setpriority(PRIO_PROCESS, 0, nice) != 0;)
         nice++;
-    if (schedule((struct scheduling){.policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS}))
-        return "slice";
-    return "ordinary";
+    return tb_slice_shorten() ? "slice" : "ordinary";
 }
 
 static int watch_control(struct tb_emulator *e)

@@ -10,11 +10,15 @@ struct access {
     uint8_t win_at, op_at;
     bool asks; /* it returns a request */
     MPI_Request *request;
-    struct tb_win_data origin, result; /* without a name: there is none */
+    struct tb_win_data origin;        /* without a name: there is none */
+    const struct tb_win_data *result; /* NULL: there is none */
     struct tb_win_target target;
     MPI_Op op;
-    /* What the checks have found. */
-    struct tb_win *found;
+};
+
+/* What the checks have found. */
+struct found {
+    struct tb_win *win;
     struct tb_buffer from, into;
     struct tb_access_target to;
     const struct tb_op *with;
@@ -31,40 +35,46 @@ struct access {
         .count_at = (at) + 2, .datatype_at = (at) + 3                                                                  \
     }
 
+/* All members are named where no request is returned: else the whole of it would be cleared first, which takes as long
+ * as the rest of a short access. */
+#define NO_REQUEST .asks = false, .request = NULL
+#define NO_RESULT  .result = NULL
+#define NO_OP      .op = MPI_OP_NULL, .op_at = 0
+
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-static int check_window(struct access *a)
+static int check_window(const struct access *a, struct found *f)
 {
-    a->found = tb_win_find(a->win);
-    if (__builtin_expect(a->found == NULL, 0))
+    f->win = tb_win_find(a->win);
+    if (__builtin_expect(f->win == NULL, 0))
         return tb_raise_win(a->call, a->win_at, "win", a->win);
     if (a->asks && a->request == NULL)
-        return tb_win_raise_null(a->found, a->call, a->win_at + 1, "request");
+        return tb_win_raise_null(f->win, a->call, a->win_at + 1, "request");
     return MPI_SUCCESS;
 }
 
 /* Everything but the operation. The target's rank is not MPI_PROC_NULL. */
-static int check_sides(struct access *a)
+static int check_sides(const struct access *a, struct found *f)
 {
-    struct tb_win *w = a->found;
-    int code = tb_win_check_target(w, a->call, &a->target, &a->to);
+    struct tb_win *w = f->win;
+    int code = tb_win_check_target(w, a->call, &a->target, &f->to);
     if (code == MPI_SUCCESS)
         code = tb_win_check_epoch(w, a->call, a->target.rank, a->asks);
     if (code == MPI_SUCCESS && a->origin.name != NULL)
-        code = tb_win_check_data(w, a->call, &a->origin, &a->from);
+        code = tb_win_check_data(w, a->call, &a->origin, &f->from);
     if (code == MPI_SUCCESS && a->origin.name != NULL)
-        code = tb_win_check_match(w, a->call, &a->from, a->origin.name, &a->to);
-    if (code == MPI_SUCCESS && a->result.name != NULL)
-        code = tb_win_check_data(w, a->call, &a->result, &a->into);
-    if (code == MPI_SUCCESS && a->result.name != NULL)
-        code = tb_win_check_match(w, a->call, &a->into, a->result.name, &a->to);
+        code = tb_win_check_match(w, a->call, &f->from, a->origin.name, &f->to);
+    if (code == MPI_SUCCESS && a->result != NULL)
+        code = tb_win_check_data(w, a->call, a->result, &f->into);
+    if (code == MPI_SUCCESS && a->result != NULL)
+        code = tb_win_check_match(w, a->call, &f->into, a->result->name, &f->to);
     return code;
 }
 
-static int check_op(struct access *a)
+static int check_op(const struct access *a, struct found *f)
 {
-    return tb_win_check_op(a->found, a->call, a->op_at, a->op, a->result.name != NULL,
-                           a->origin.name != NULL ? &a->from : NULL, &a->to, &a->with);
+    return tb_win_check_op(f->win, a->call, a->op_at, a->op, a->result != NULL,
+                           a->origin.name != NULL ? &f->from : NULL, &f->to, &f->with);
 }
 
 /* An error of an access that was told by its request. */
@@ -75,14 +85,14 @@ static int raise(MPI_Win win, int code)
 }
 
 /* The request that a call returns; of one that does nothing it is done. NULL is no error if none is asked for. */
-static int request_make(const struct access *a, bool nothing, struct tb_request **core)
+static int request_make(const struct access *a, const struct found *f, bool nothing, struct tb_request **core)
 {
     *core = NULL;
     if (!a->asks)
         return MPI_SUCCESS;
-    struct tb_pending *p = tb_pending_new(nothing ? TB_PENDING_NOTHING : TB_PENDING_ACCESS, a->found->comm);
+    struct tb_pending *p = tb_pending_new(nothing ? TB_PENDING_NOTHING : TB_PENDING_ACCESS, f->win->comm);
     if (p == NULL)
-        return tb_win_raise_below(a->found, TB_ERR_MEMORY, a->call);
+        return tb_win_raise_below(f->win, TB_ERR_MEMORY, a->call);
     if (!nothing)
         p->access = (struct tb_pending_access){a->win, raise};
     if (nothing)
@@ -93,38 +103,42 @@ static int request_make(const struct access *a, bool nothing, struct tb_request 
 }
 
 /* What all calls begin with, and all but one of them end with. */
-static inline int begin(struct access *a, void (*start)(const struct access *a, struct tb_request *core))
+static inline int begin(const struct access *a, void (*start)(const struct found *f, struct tb_request *core))
 {
     struct tb_request *core;
-    int code = check_window(a);
+    struct found f;
+    int code = check_window(a, &f);
     bool nobody = a->target.rank == MPI_PROC_NULL;
     if (code == MPI_SUCCESS && !nobody)
-        code = check_sides(a);
+        code = check_sides(a, &f);
     if (code == MPI_SUCCESS && !nobody && a->op_at > 0)
-        code = check_op(a);
+        code = check_op(a, &f);
     if (code == MPI_SUCCESS)
-        code = request_make(a, nobody, &core);
+        code = request_make(a, &f, nobody, &core);
     if (code == MPI_SUCCESS && !nobody)
-        start(a, core);
+        start(&f, core);
     return code;
 }
 
 /* ---- put and get ------------------------------------------------------------------------------------------------- */
 
-static void put(const struct access *a, struct tb_request *core)
+static void put(const struct found *f, struct tb_request *core)
 {
-    tb_access_put(a->found->window, &a->from, &a->to, core);
+    tb_access_put(f->win->window, &f->from, &f->to, core);
 }
 
-static void get(const struct access *a, struct tb_request *core)
+static void get(const struct found *f, struct tb_request *core)
 {
-    tb_access_get(a->found->window, &a->from, &a->to, core);
+    tb_access_get(f->win->window, &f->from, &f->to, core);
 }
 
 int tb_mpi_Put(const void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_datatype, int target_rank,
                MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win)
 {
     struct access a = {.call = "MPI_Put",
+                       NO_REQUEST,
+                       NO_RESULT,
+                       NO_OP,
                        .win = win,
                        .win_at = 8,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
@@ -150,6 +164,9 @@ int tb_mpi_Get(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_da
                MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Win win)
 {
     struct access a = {.call = "MPI_Get",
+                       NO_REQUEST,
+                       NO_RESULT,
+                       NO_OP,
                        .win = win,
                        .win_at = 8,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
@@ -173,14 +190,14 @@ int tb_mpi_Rget(void *origin_addr, MPI_Count origin_count, MPI_Datatype origin_d
 
 /* ---- what combines ----------------------------------------------------------------------------------------------- */
 
-static void accumulate(const struct access *a, struct tb_request *core)
+static void accumulate(const struct found *f, struct tb_request *core)
 {
-    tb_access_accumulate(a->found->window, &a->from, &a->to, a->with, core);
+    tb_access_accumulate(f->win->window, &f->from, &f->to, f->with, core);
 }
 
-static void fetch(const struct access *a, struct tb_request *core)
+static void fetch(const struct found *f, struct tb_request *core)
 {
-    tb_access_fetch(a->found->window, &a->from, &a->into, &a->to, a->with, core);
+    tb_access_fetch(f->win->window, &f->from, &f->into, &f->to, f->with, core);
 }
 
 static int begin_fetch(struct access *a)
@@ -195,6 +212,8 @@ int tb_mpi_Accumulate(const void *origin_addr, MPI_Count origin_count, MPI_Datat
                       MPI_Win win)
 {
     struct access a = {.call = "MPI_Accumulate",
+                       NO_REQUEST,
+                       NO_RESULT,
                        .win = win,
                        .win_at = 9,
                        .op = op,
@@ -231,13 +250,15 @@ int tb_mpi_Get_accumulate(const void *origin_addr, MPI_Count origin_count, MPI_D
                           MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
                           MPI_Win win)
 {
+    struct tb_win_data result = RESULT(result_addr, result_count, result_datatype);
     struct access a = {.call = "MPI_Get_accumulate",
+                       NO_REQUEST,
                        .win = win,
                        .win_at = 12,
                        .op = op,
                        .op_at = 11,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
-                       .result = RESULT(result_addr, result_count, result_datatype),
+                       .result = &result,
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 7)};
     return begin_fetch(&a);
 }
@@ -247,6 +268,7 @@ int tb_mpi_Rget_accumulate(const void *origin_addr, MPI_Count origin_count, MPI_
                            MPI_Aint target_disp, MPI_Count target_count, MPI_Datatype target_datatype, MPI_Op op,
                            MPI_Win win, MPI_Request *request)
 {
+    struct tb_win_data result = RESULT(result_addr, result_count, result_datatype);
     struct access a = {.call = "MPI_Rget_accumulate",
                        .win = win,
                        .win_at = 12,
@@ -255,14 +277,14 @@ int tb_mpi_Rget_accumulate(const void *origin_addr, MPI_Count origin_count, MPI_
                        .asks = true,
                        .request = request,
                        .origin = ORIGIN(origin_addr, origin_count, origin_datatype),
-                       .result = RESULT(result_addr, result_count, result_datatype),
+                       .result = &result,
                        .target = TARGET(target_rank, target_disp, target_count, target_datatype, 7)};
     return begin_fetch(&a);
 }
 
 /* ---- one item ---------------------------------------------------------------------------------------------------- */
 
-static int check_predefined(struct access *a, MPI_Datatype datatype, bool compares)
+static int check_predefined(const struct access *a, struct tb_win *w, MPI_Datatype datatype, bool compares)
 {
     const struct tb_type *type = tb_type_find(datatype);
     if (type == NULL)
@@ -273,7 +295,7 @@ static int check_predefined(struct access *a, MPI_Datatype datatype, bool compar
                 type->basic == TB_BASIC_BYTE || (datatype == MPI_CHAR && !tb_param.strict);
     if (right)
         return MPI_SUCCESS;
-    return tb_win_raise_argument(a->found, MPI_ERR_TYPE, a->call, compares ? 4 : 3, "datatype",
+    return tb_win_raise_argument(w, MPI_ERR_TYPE, a->call, compares ? 4 : 3, "datatype",
                                  compares ? "only integers, truth values and bytes can be compared"
                                           : "it is not a predefined one");
 }
@@ -281,38 +303,45 @@ static int check_predefined(struct access *a, MPI_Datatype datatype, bool compar
 int tb_mpi_Fetch_and_op(const void *origin_addr, void *result_addr, MPI_Datatype datatype, int target_rank,
                         MPI_Aint target_disp, MPI_Op op, MPI_Win win)
 {
+    struct tb_win_data result = {"result", result_addr, 1, datatype, 2, 0, 3};
+    struct found f;
     struct access a = {.call = "MPI_Fetch_and_op",
+                       NO_REQUEST,
                        .win = win,
                        .win_at = 7,
                        .op = op,
                        .op_at = 6,
                        .origin = {"origin", origin_addr, 1, datatype, 1, 0, 3},
-                       .result = {"result", result_addr, 1, datatype, 2, 0, 3},
+                       .result = &result,
                        .target = {target_rank, target_disp, 1, datatype, 4, 5, 0, 3}};
-    int code = check_window(&a);
+    int code = check_window(&a, &f);
     if (code == MPI_SUCCESS && target_rank != MPI_PROC_NULL)
-        code = check_predefined(&a, datatype, false);
+        code = check_predefined(&a, f.win, datatype, false);
     return code == MPI_SUCCESS ? begin_fetch(&a) : code;
 }
 
 int tb_mpi_Compare_and_swap(const void *origin_addr, const void *compare_addr, void *result_addr, MPI_Datatype datatype,
                             int target_rank, MPI_Aint target_disp, MPI_Win win)
 {
+    struct tb_win_data result = {"result", result_addr, 1, datatype, 3, 0, 4};
+    struct found f;
     struct access a = {.call = "MPI_Compare_and_swap",
+                       NO_REQUEST,
+                       NO_OP,
                        .win = win,
                        .win_at = 7,
                        .origin = {"origin", origin_addr, 1, datatype, 1, 0, 4},
-                       .result = {"result", result_addr, 1, datatype, 3, 0, 4},
+                       .result = &result,
                        .target = {target_rank, target_disp, 1, datatype, 5, 6, 0, 4}};
-    int code = check_window(&a);
+    int code = check_window(&a, &f);
     if (code != MPI_SUCCESS || target_rank == MPI_PROC_NULL)
         return code;
-    code = check_predefined(&a, datatype, true);
+    code = check_predefined(&a, f.win, datatype, true);
     if (code == MPI_SUCCESS)
-        code = check_sides(&a);
+        code = check_sides(&a, &f);
     if (code == MPI_SUCCESS && compare_addr == NULL)
-        code = tb_win_raise_argument(a.found, MPI_ERR_BUFFER, a.call, 2, "compare_addr", "the pointer is null");
+        code = tb_win_raise_argument(f.win, MPI_ERR_BUFFER, a.call, 2, "compare_addr", "the pointer is null");
     if (code == MPI_SUCCESS)
-        tb_access_compare(a.found->window, origin_addr, compare_addr, result_addr, &a.to);
+        tb_access_compare(f.win->window, origin_addr, compare_addr, result_addr, &f.to);
     return code;
 }

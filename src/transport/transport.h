@@ -165,6 +165,8 @@ struct tb_transport {
     uint32_t max_payload;       /* bytes of payload in one frame */
     uint32_t eager_limit;       /* longest message that is sent without asking */
     uint64_t sent;              /* frames, of those that count them */
+    bool more;                  /* set by the owner around a send: what is sent may wait for the next frame of this
+                                 * stream to the same process, or for the next poll, if that spares a packet */
     uint64_t remote_minimum;    /* with REMOTE_READ: messages from this length on are faster read than sent */
 };
 

@@ -1,7 +1,6 @@
 #include "transport/tcp/connection.h"
 #include "transport/tcp/tcp_param.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/pkt_sched.h>
 #include <netinet/tcp.h>
@@ -15,67 +14,32 @@
 
 /* Frames up to this payload are copied behind their header and written as one piece: cheaper than a list of two. */
 #define SMALL_PAYLOAD 2048u
-/* A first span shorter than this announces many short ones, which are gathered. */
+/* A span shorter than this announces many short ones, which are gathered, unless it is the first: a head of its own. */
 #define SHORT_SPAN 4096u
 /* Unsent bytes in a socket beyond which it is not writable: what is queued there cannot be overtaken any more, and what
  * leaves the port next is decided above. Large enough to keep a 10 Gbit/s port busy for a tenth of a millisecond; on
- * the short stream less, so that answers and questions are never far behind, however slow the wire is. */
+ * the short stream less, so that answers and questions are never far behind, however slow the wire is (a long
+ * accumulate may stand before them, in frames of 64 KiB). */
 #define UNSENT_BULK  (128 << 10)
 #define UNSENT_SHORT (16 << 10)
 /* How far to read on a bulk stream when a header is expected: what is read beyond it must be copied once more. */
 #define BULK_AHEAD (8u << 10)
 /* How many times a connection is read before others have their turn. */
-#define READ_ROUNDS 4
+#define READ_ROUNDS    4
+#define EXHAUST_ROUNDS 64 /* the same of one that is given up */
 
 static size_t body_head(const struct tb_hop *hop)
 {
     return hop->type == TB_HOP_ENVELOPE ? sizeof(struct tb_envelope) : sizeof(struct tb_message);
 }
 
-/* ---- stories ----------------------------------------------------------------------------------------------------- */
-
-static void name_print(const struct tb_name *name, char *text, size_t size)
-{
-    char address[INET6_ADDRSTRLEN];
-    if (name->any.sa_family == AF_INET && inet_ntop(AF_INET, &name->four.sin_addr, address, sizeof(address)) != NULL)
-        snprintf(text, size, "%s:%u", address, ntohs(name->four.sin_port));
-    else if (name->any.sa_family == AF_INET6 &&
-             inet_ntop(AF_INET6, &name->six.sin6_addr, address, sizeof(address)) != NULL)
-        snprintf(text, size, "[%s]:%u", address, ntohs(name->six.sin6_port));
-    else
-        snprintf(text, size, "a local socket");
-}
-
-static void proc_print(struct tb_proc proc, struct tb_proc self, char *text, size_t size)
-{
-    if (proc.job == self.job && (proc.index & TB_PROC_AGENT) != 0)
-        snprintf(text, size, "the agent of host %u", proc.index & ~TB_PROC_AGENT);
-    else if (proc.job == self.job)
-        snprintf(text, size, "rank %u", proc.index);
-    else
-        snprintf(text, size, "process %u of job %u", proc.index, proc.job);
-}
-
-static int story(const struct tb_connection *c, int code, const char *why)
-{
-    char here[80], there[80], self[48], peer[48];
-    name_print(&c->here, here, sizeof(here));
-    name_print(&c->there, there, sizeof(there));
-    proc_print(c->hub->self, c->hub->self, self, sizeof(self));
-    proc_print(c->peer->proc, c->hub->self, peer, sizeof(peer));
-    return tb_error(code, "the connection of %s (%s) to %s (%s) broke: %s", self, here, peer, there, why);
-}
-
-int tb_connection_story(const struct tb_connection *c, const char *why)
-{
-    return story(c, TB_ERR_PEER, why);
-}
+/* ---- stories ---------------------------------------------------------------------------------------------------- */
 
 static int nonsense(const struct tb_connection *c, const char *what)
 {
     char why[256];
     snprintf(why, sizeof(why), "the other side sent nonsense: %s", what);
-    return story(c, TB_ERR_PROTOCOL, why);
+    return tb_connection_end_story(c, TB_ERR_PROTOCOL, why);
 }
 
 /* ---- opening and ending ------------------------------------------------------------------------------------------ */
@@ -103,6 +67,7 @@ int tb_connection_open(struct tb_hub *hub, struct tb_endpoint *peer, enum tb_str
         return tb_error(TB_ERR_MEMORY, "no memory for a connection to rank %u", peer->proc.index);
     tb_list_init(&c->of_peer);
     tb_list_init(&c->in_trouble);
+    tb_list_init(&c->in_waits);
     c->hub = hub;
     c->peer = peer;
     c->descriptor = descriptor;
@@ -143,6 +108,7 @@ void tb_connection_end(struct tb_connection *c)
 {
     if (c->descriptor < 0)
         return;
+    tb_list_remove(&c->in_waits);
     /* Closing alone would leave it in epoll while a child of the user's program holds the socket too. */
     epoll_ctl(c->hub->epoll, EPOLL_CTL_DEL, c->descriptor, NULL);
     /* Nor would the other side hear of it, while a child or our agent does. */
@@ -282,7 +248,7 @@ static int out_keep(struct tb_connection *c, bool copy, void *token)
     return copy ? TB_OK : TB_PENDING;
 }
 
-static int send_small(struct tb_connection *c, const struct tb_envelope *envelope, struct tb_spans *payload)
+static int send_small(struct tb_connection *c, const struct tb_envelope *envelope, struct tb_spans *payload, bool more)
 {
     char *frame = c->hub->staging;
     size_t length = payload->left;
@@ -294,8 +260,10 @@ static int send_small(struct tb_connection *c, const struct tb_envelope *envelop
         memcpy(frame + total - length, payload->base, length);
     ssize_t n;
     do {
-        n = send(c->descriptor, frame, total, WRITE_FLAGS);
+        n = send(c->descriptor, frame, total, WRITE_FLAGS | (more ? MSG_MORE : 0));
     } while (n < 0 && errno == EINTR);
+    if (more && tb_list_empty(&c->in_waits))
+        tb_list_append(&c->hub->waits, &c->in_waits);
     if (n < 0) {
         if (!would_block(errno))
             return write_failed(c, errno);
@@ -318,7 +286,8 @@ static int send_small(struct tb_connection *c, const struct tb_envelope *envelop
  * to be given back at once: true. */
 static bool out_list(struct tb_connection *c, struct tb_spans *payload)
 {
-    while (payload->left > 0 && c->out_count <= TB_CONNECTION_SPANS && payload->length >= SHORT_SPAN) {
+    while (payload->left > 0 && c->out_count <= TB_CONNECTION_SPANS &&
+           (payload->length >= SHORT_SPAN || c->out_count == 1)) {
         c->out[c->out_count++] = (struct iovec){payload->base, payload->length};
         tb_spans_skip(payload, payload->length);
     }
@@ -368,7 +337,7 @@ static int send_large(struct tb_connection *c, const struct tb_envelope *envelop
 }
 
 int tb_connection_send(struct tb_connection *c, const struct tb_envelope *envelope, struct tb_spans *payload,
-                       void *token)
+                       void *token, bool more)
 {
     TB_ASSERT(payload->left <= TB_FRAME_PAYLOAD_LIMIT);
     if (c->trouble != 0)
@@ -377,9 +346,22 @@ int tb_connection_send(struct tb_connection *c, const struct tb_envelope *envelo
         c->wanted = true;
         return TB_AGAIN;
     }
-    if (payload->left <= SMALL_PAYLOAD)
-        return send_small(c, envelope, payload);
-    return send_large(c, envelope, payload, token);
+    bool waits = more && payload->left <= SMALL_PAYLOAD;
+    int rc = payload->left <= SMALL_PAYLOAD ? send_small(c, envelope, payload, more)
+                                            : send_large(c, envelope, payload, token);
+    if (!waits && rc != TB_AGAIN) /* what waited has gone before it */
+        tb_list_remove(&c->in_waits);
+    return rc;
+}
+
+void tb_hub_push(struct tb_hub *hub)
+{
+    int on = 1;
+    while (!tb_list_empty(&hub->waits)) {
+        struct tb_connection *c = TB_CONTAINER(hub->waits.next, struct tb_connection, in_waits);
+        tb_list_remove(&c->in_waits);
+        setsockopt(c->descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* said once more, it sends what waits */
+    }
 }
 
 int tb_connection_flush(struct tb_connection *c)
@@ -496,7 +478,7 @@ static ssize_t frame_take(struct tb_connection *c, const char *at, const char *e
         if (error != TB_OK)
             return error;
         c->in_goodbyes = hop.credit;
-        return story(c, TB_ERR_CLOSED, "the other side has said goodbye");
+        return tb_connection_end_story(c, TB_ERR_CLOSED, "the other side has said goodbye");
     }
     size_t head = sizeof(hop) + body_head(&hop);
     if (have < head)
@@ -597,4 +579,13 @@ int tb_connection_read(struct tb_connection *c)
             return error;
     }
     return frames > 0 ? frames : moved;
+}
+
+int tb_connection_exhaust(struct tb_connection *c)
+{
+    int got, rounds = 0;
+    do {
+        got = tb_connection_read(c);
+    } while (got > 0 && ++rounds < EXHAUST_ROUNDS);
+    return got < 0 ? got : 0;
 }

@@ -23,9 +23,10 @@ struct tb_hub {
     struct tb_upcalls upcalls;
     struct tb_proc self;
     int epoll;
-    uint32_t unsent; /* connections with a frame that is half-written */
-    char *scratch;   /* for reading: TB_HUB_SCRATCH bytes */
-    char *staging;   /* for writing: a whole frame */
+    uint32_t unsent;      /* connections with a frame that is half-written */
+    struct tb_list waits; /* connections with a frame that waits for the next one, in the kernel */
+    char *scratch;        /* for reading: TB_HUB_SCRATCH bytes */
+    char *staging;        /* for writing: a whole frame */
 };
 
 #define TB_HUB_SCRATCH ((256u << 10) + sizeof(struct tb_hop) + sizeof(struct tb_envelope))
@@ -42,6 +43,7 @@ struct tb_name { /* of a socket's end */
 struct tb_connection {
     struct tb_list of_peer;    /* in the peer's connections; in the transport's dead ones after its end */
     struct tb_list in_trouble; /* in the transport's list when `trouble` was set outside of reading */
+    struct tb_list in_waits;   /* in the hub's list */
     struct tb_hub *hub;
     struct tb_endpoint *peer;
     struct tb_name here, there;
@@ -78,9 +80,12 @@ int tb_connection_open(struct tb_hub *hub, struct tb_endpoint *peer, enum tb_str
 void tb_connection_end(struct tb_connection *connection);
 void tb_connection_free(struct tb_connection *connection);
 
-/* As the transport's send. An error is also left in `trouble`. */
+/* As the transport's send. An error is also left in `trouble`. `more`: it may wait, if it is small, as the transport's
+ * `more` says; the kernel waits a fifth of a second at most, or as long as it would before it sends again. */
 int tb_connection_send(struct tb_connection *connection, const struct tb_envelope *envelope, struct tb_spans *payload,
-                       void *token);
+                       void *token, bool more);
+/* What waits so waits no longer. */
+void tb_hub_push(struct tb_hub *hub);
 /* Goes on writing. 1: something has left; 0: nothing; else TB_ERR_PEER. */
 int tb_connection_flush(struct tb_connection *connection);
 /* Reads what is there, within a bound, and calls up. Returns how many frames arrived (1 for a part of one), or why
@@ -88,11 +93,14 @@ int tb_connection_flush(struct tb_connection *connection);
  * TB_ERR_CLOSED after a goodbye, TB_ERR_PEER, TB_ERR_PROTOCOL, with the story. TB_ERR_CANCELLED: it ended without
  * having been used by either side, which is no harm. */
 int tb_connection_read(struct tb_connection *connection);
+/* Delivers what the other side had sent before it went away. 0: that was all, and there was no goodbye. */
+int tb_connection_exhaust(struct tb_connection *connection);
 /* Watches for writability if there is something to write or someone who waits. */
 int tb_connection_watch(struct tb_connection *connection);
 /* Says goodbye, one of so many to this process, and writes nothing more. */
 void tb_connection_bye(struct tb_connection *connection, uint32_t goodbyes);
-/* The story of its end: both processes and addresses, and why. Returns TB_ERR_PEER. */
+/* The story of its end: both processes and addresses, and why. Returns TB_ERR_PEER, or the code. */
 int tb_connection_story(const struct tb_connection *connection, const char *why);
+int tb_connection_end_story(const struct tb_connection *connection, int code, const char *why);
 
 #endif

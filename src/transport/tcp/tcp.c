@@ -21,8 +21,7 @@
 #define EVENTS_LIMIT 32
 #define STREAK_LIMIT 8
 /* At closing: how long bytes that the other side has not acknowledged may take. */
-#define LINGER_MS    2000
-#define DRAIN_ROUNDS 64 /* reads of a connection that is given up */
+#define LINGER_MS 2000
 
 struct tcp_peer {
     struct tb_endpoint head;
@@ -131,21 +130,11 @@ static void connection_over(struct tcp *t, struct tb_connection *c, int error)
         peer_notice(t, p);
 }
 
-/* Delivers what the other side had sent before it went away. 0: that was all, and there was no goodbye. */
-static int connection_exhaust(struct tb_connection *c)
-{
-    int got, rounds = 0;
-    do {
-        got = tb_connection_read(c);
-    } while (got > 0 && ++rounds < DRAIN_ROUNDS);
-    return got < 0 ? got : 0;
-}
-
 static void peer_broken(struct tcp *t, struct tcp_peer *p)
 {
     struct tb_connection *c;
     TB_LIST_EACH (c, &p->connections, struct tb_connection, of_peer) {
-        connection_exhaust(c);
+        tb_connection_exhaust(c);
         connection_drop(t, c);
     }
     if (p->told)
@@ -238,7 +227,7 @@ static int troubled_settle(struct tcp *t)
         struct tb_connection *c = TB_CONTAINER(t->troubled.next, struct tb_connection, in_trouble);
         tb_list_remove(&c->in_trouble);
         peer_introduce(t, (struct tcp_peer *)c->peer);
-        int end = connection_exhaust(c);
+        int end = tb_connection_exhaust(c);
         if (end == 0 || end == TB_ERR_CANCELLED) /* it was used, though in vain: whoever did is to be told */
             end = tb_connection_story(c, strerror(c->trouble));
         connection_over(t, c, end);
@@ -298,6 +287,7 @@ static int adopt_now(void *context, struct tb_proc proc, enum tb_stream stream, 
 static int tcp_poll(struct tb_transport *transport)
 {
     struct tcp *t = (struct tcp *)transport;
+    tb_hub_push(&t->hub);
     dead_bury(t);
     if (__builtin_expect(t->late.count > 0, 0))
         tb_late_try(&t->late, adopt_now, t);
@@ -351,7 +341,7 @@ static int tcp_send(struct tb_endpoint *endpoint, const struct tb_envelope *enve
         if (c == NULL)
             return stream_ask(t, p, stream);
     }
-    int result = tb_connection_send(c, envelope, payload, token);
+    int result = tb_connection_send(c, envelope, payload, token, t->head.more);
     if (result >= 0 && result != TB_AGAIN) {
         p->out[stream] = c;
         t->head.sent++;
@@ -405,6 +395,7 @@ static bool tcp_arm(struct tb_transport *transport)
 {
     struct tcp *t = (struct tcp *)transport;
     t->last = NULL; /* after a sleep epoll knows better who has something */
+    tb_hub_push(&t->hub);
     return tb_list_empty(&t->notices) && tb_list_empty(&t->troubled);
 }
 
@@ -514,6 +505,7 @@ static int tcp_open(const struct tb_transport_config *config, struct tb_transpor
                               .eager_limit = eager < TB_FRAME_PAYLOAD_LIMIT ? (uint32_t)eager : TB_FRAME_PAYLOAD_LIMIT};
     t->config = *config;
     t->hub = (struct tb_hub){.upcalls = config->upcalls, .self = config->self, .epoll = epoll_create1(EPOLL_CLOEXEC)};
+    tb_list_init(&t->hub.waits);
     t->hub.scratch = malloc(TB_HUB_SCRATCH);
     t->hub.staging = malloc(TB_HUB_STAGING);
     tb_list_init(&t->notices);
