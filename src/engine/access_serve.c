@@ -137,8 +137,8 @@ static bool work_read(const struct tb_message *m, const uint8_t *payload, size_t
 }
 
 /* A GET of what lies in one piece, `run`: what is told is read there. NULL: it is none. */
-static const void *piece_read(const struct tb_window *w, const struct tb_message *m, const struct work *work,
-                              struct tb_access_run *run)
+static const void *piece_wanted(const struct tb_window *w, const struct tb_message *m, const struct work *work,
+                                struct tb_access_run *run)
 {
     tb_wire_get_access_run(work->runs.runs, run);
     return m->kind == TB_KIND_GET && work->head.runs == 1 && run->count == 1
@@ -194,7 +194,7 @@ void tb_serve_runs(struct tb_peer *p, const struct tb_message *m, const void *pa
         return;
     }
     struct tb_access_run run;
-    const void *piece = piece_read(r->window, m, &work, &run);
+    const void *piece = piece_wanted(r->window, m, &work, &run);
     uint8_t *result = answers ? p->engine->accesses.frame : NULL;
     if (piece == NULL)
         work_do(r->window, m, &work, result);

@@ -225,29 +225,35 @@ static void a_refused_access_has_frames_on_their_way(void **state)
     dynamic = false;
 }
 
+/* Process 0 wants bytes of process 1: the frame in which the first hundred of them come. */
+static struct tb_message begin_get(char *bytes, uint64_t count, struct tb_request *request)
+{
+    const struct tb_buffer buffer = bytes_of(bytes, count);
+    struct tb_access_target target = target_of(1, 0, count, &tb_type_byte);
+    begin_heard();
+    net.sim.again = 0;
+    tb_access_get(windows[0], &buffer, &target, request);
+    const struct tb_access *a =
+        TB_CONTAINER(tb_peer_of(net.engines[0], 1)->requests.next, struct tb_access, core.on_peer);
+    return (struct tb_message){.kind = TB_KIND_GOT,
+                               .context = windows[0]->context,
+                               .match = a->core.message_id,
+                               .source_rank = 1,
+                               .length = 100};
+}
+
 /* A part of a get is refused while another part is being read to where it belongs, which has overtaken that. */
 static void a_part_is_refused_while_another_comes(void **state)
 {
     static char bytes[200];
-    const struct tb_buffer buffer = bytes_of(bytes, 200);
-    struct tb_access_target target = target_of(1, 0, 200, &tb_type_byte);
     struct tb_request request = {.complete = NULL};
-    begin_heard();
-    net.sim.again = 0;
-    tb_access_get(windows[0], &buffer, &target, &request);
+    const struct tb_message got = begin_get(bytes, 200, &request);
     const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
     struct tb_endpoint *from = tb_sim_endpoint(&net.sim, 0, 1);
-    const struct tb_access *a =
-        TB_CONTAINER(tb_peer_of(net.engines[0], 1)->requests.next, struct tb_access, core.on_peer);
-    const struct tb_message got = {.kind = TB_KIND_GOT,
-                                   .context = windows[0]->context,
-                                   .match = a->core.message_id,
-                                   .source_rank = 1,
-                                   .length = 100};
     struct tb_message third = got;
     const struct tb_message refused = {.kind = TB_KIND_REFUSED,
                                        .context = windows[0]->context,
-                                       .match = a->core.message_id,
+                                       .match = got.match,
                                        .source_rank = 0,
                                        .offset = 1,
                                        .length = TB_REFUSAL_RANGE};
@@ -303,21 +309,10 @@ static void a_result_waits_for_room(void **state)
 static void results_do_not_come_twice(void **state)
 {
     static char bytes[100];
-    const struct tb_buffer buffer = bytes_of(bytes, 100);
-    struct tb_access_target target = target_of(1, 0, 100, &tb_type_byte);
     struct tb_request request = {.complete = NULL};
-    begin_heard();
-    net.sim.again = 0;
-    tb_access_get(windows[0], &buffer, &target, &request);
+    const struct tb_message m = begin_get(bytes, 100, &request);
     const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
     struct tb_endpoint *from = tb_sim_endpoint(&net.sim, 0, 1);
-    const struct tb_access *a =
-        TB_CONTAINER(tb_peer_of(net.engines[0], 1)->requests.next, struct tb_access, core.on_peer);
-    const struct tb_message m = {.kind = TB_KIND_GOT,
-                                 .context = windows[0]->context,
-                                 .match = a->core.message_id,
-                                 .source_rank = 1,
-                                 .length = 100};
     assert_ptr_equal(up->place(up->context, from, &m, 100), bytes);
     up->frame(up->context, from, NULL, &m, memory[1], 100);
     assert_false(tb_request_done(&request));
