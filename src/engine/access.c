@@ -91,12 +91,9 @@ static struct tb_runs_room room_of(const struct tb_access_walk *k)
 {
     const struct tb_peer *p = k->rank->peer;
     uint64_t payload = least(p->frame, TB_ACCESS_PIECE) - TB_ACCESS_HEAD_BYTES;
-    struct tb_runs_room room = {.runs = (uint32_t)least(TB_ACCESS_RUNS, payload / TB_ACCESS_RUN_BYTES)};
-    room.data = k->kind == TB_KIND_ACCUMULATE ? least(TB_ACCESS_COMBINED, payload) : payload;
-    if (k->answered && k->total > TB_ACCESS_WINDOW - k->rank->wanted)
-        room.data = least(room.data, TB_ACCESS_WINDOW - k->rank->wanted);
-    room.all = operands(k, 1) > 0 ? payload : UINT64_MAX;
-    return room;
+    return (struct tb_runs_room){.runs = (uint32_t)least(TB_ACCESS_RUNS, payload / TB_ACCESS_RUN_BYTES),
+                                 .data = k->kind == TB_KIND_ACCUMULATE ? TB_ACCESS_COMBINED : TB_ACCESS_PIECE,
+                                 .all = operands(k, 1) > 0 ? payload : UINT64_MAX};
 }
 
 /* The beginning of a frame's payload, head and runs. Its length; *bytes of data that it is about. */
@@ -145,12 +142,12 @@ static struct tb_spans frame_spans(const struct tb_access_walk *k, uint8_t *fram
 
 static int send_runs(struct tb_access_walk *k, struct tb_access *a)
 {
-    struct tb_window_rank *r = k->rank;
-    uint8_t *frame = r->window->engine->accesses.frame;
+    struct tb_peer *p = k->rank->peer;
+    if (k->answered && p->wanted >= TB_ACCESS_WINDOW)
+        return TB_AGAIN;
+    uint8_t *frame = p->engine->accesses.frame;
     uint64_t n;
     size_t head = head_make(k, frame, &n);
-    if (n == 0) /* so much was asked for and has not come that nothing more may be */
-        return TB_AGAIN;
     enum tb_kind kind = k->kind == TB_KIND_PUT ? TB_KIND_PUT_RUNS : (enum tb_kind)k->kind;
     // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what is answered has a record
     struct tb_envelope envelope = envelope_of(k, kind, k->answered ? a->core.message_id : 0, n);
@@ -161,7 +158,8 @@ static int send_runs(struct tb_access_walk *k, struct tb_access *a)
     k->sent += n;
     if (k->answered) {
         a->outstanding += n;
-        r->wanted += n;
+        a->frames++;
+        p->wanted += n + TB_ACCESS_COST;
     }
     return TB_OK;
 }
@@ -185,6 +183,19 @@ static int walk_push(struct tb_access_walk *k, struct tb_access *a)
 
 /* ---- one access -------------------------------------------------------------------------------------------------- */
 
+/* So much of it has come, or will not be waited for. Nothing says to which frame it belongs, so that those count until
+ * all that they asked for is there. */
+static void access_take(struct tb_access *a, uint64_t bytes)
+{
+    struct tb_peer *p = a->core.peer;
+    a->outstanding -= bytes;
+    p->wanted -= bytes;
+    if (a->outstanding > 0)
+        return;
+    p->wanted -= a->frames * TB_ACCESS_COST;
+    a->frames = 0;
+}
+
 /* It has ended here. Whoever has no request of it hears of an error when it synchronises. */
 static void rank_fail(struct tb_window_rank *r, struct tb_request *request, int error)
 {
@@ -203,7 +214,7 @@ static void access_ended(struct tb_request *core)
     struct tb_request *request = a->request;
     int error = core->status.error;
     tb_list_remove(&a->open);
-    r->wanted -= a->outstanding;
+    access_take(a, a->outstanding);
     tb_type_release(a->walk.origin.type);
     tb_type_release(a->walk.result.type);
     tb_type_release(a->walk.target.type);
@@ -439,8 +450,7 @@ void tb_access_got(struct tb_peer *p, const struct tb_message *m, const void *pa
     }
     if (!k->result.type->dense || payload != (char *)k->result.base + m->offset)
         tb_part_scatter(&(struct tb_part){&k->result, 0, k->total}, m->offset, length, payload);
-    a->outstanding -= length;
-    k->rank->wanted -= length;
+    access_take(a, length);
     p->engine->waiting.events++;
     if (a->refused && !is_placing(a))
         access_finish(a, TB_ERR_ARGUMENT);
@@ -472,7 +482,7 @@ void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void
         tb_list_remove(&a->core.queue); /* nothing more of it leaves */
         if (!is_placing(a))
             access_finish(a, TB_ERR_ARGUMENT);
-    } else {
+    } else if (m->match == 0) { /* else it has ended, and its error was told */
         rank_fail(r, NULL, error);
     }
     if (m->length == TB_REFUSAL_RANGE)

@@ -9,7 +9,7 @@
  *
  * Accumulates (everything that combines) of one origin to one target take the stream of short messages whatever their
  * length, and a queue of their own before it: so they are applied in the order of their calls. Other accesses are in no
- * order, and long ones take the stream of long messages. What an origin may have asked of a target and not got yet is
+ * order, and long ones take the stream of long messages. What an origin may have asked of a process and not got yet is
  * bounded (TB_ACCESS_WINDOW); what it sends is applied as it comes, and needs no bound.
  *
  * All functions take the engine's lock, and none waits. Buffers must live until the access has ended here
@@ -29,7 +29,7 @@ struct tb_access_target {
     struct tb_buffer data;
 };
 
-/* Bytes that may have been asked of one target and not got yet. */
+/* Bytes that may have been asked of one process and not got yet, a piece more or less. */
 #define TB_ACCESS_WINDOW (1u << 20)
 
 /* Each starts an access; origin and target have as many bytes. Data of accumulates, both sides of them, is of one

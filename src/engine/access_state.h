@@ -7,7 +7,9 @@
 #include "engine/window_state.h"
 
 #define TB_ACCESSES_LIMIT  (1u << 24)
-#define TB_RESULTS_LIMIT   4096u /* of one origin that wait for room: none that keeps to TB_ACCESS_WINDOW has more */
+#define TB_ACCESS_COST     128u         /* what a frame that asks for data counts beside that in TB_ACCESS_WINDOW, */
+#define TB_RESULTS_LIMIT   (1u << 14)   /* so that fewer frames of results than this wait for room for one origin, */
+#define TB_RESULTS_BYTES   (4u << 20)   /* and fewer bytes */
 #define TB_ACCESS_SHORT    (16u << 10)  /* data up to here takes the stream of short messages */
 #define TB_ACCESS_PIECE    (128u << 10) /* data of one frame at most... */
 #define TB_ACCESS_COMBINED (64u << 10)  /* ...and of what combines, which may wait in a cache */
@@ -34,7 +36,8 @@ struct tb_access {
     struct tb_request *request; /* of the program; NULL: none */
     struct tb_list open;        /* of its rank */
     uint64_t number;            /* of its window */
-    uint64_t outstanding;       /* bytes of results that were asked for and have not come */
+    uint64_t outstanding;       /* bytes of results that were asked for and have not come, */
+    uint64_t frames;            /* and what has asked since there were none */
     bool refused;               /* a part of it was; it ends when the one that is being read is here */
 };
 
@@ -42,6 +45,7 @@ struct tb_access {
 struct tb_access_result {
     struct tb_list queue;
     struct tb_message message;
+    uint8_t stream;
     bool stays;
     uint64_t at;
     uint8_t data[];

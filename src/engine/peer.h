@@ -67,6 +67,7 @@ struct tb_peer {
     uint64_t placing_bytes;                   /* into a window: how many */
     struct tb_list accesses[TB_STREAM_COUNT]; /* struct tb_access, waiting for room, in order */
     struct tb_list results;                   /* struct tb_access_result, waiting for room */
+    uint64_t wanted, results_bytes; /* by accesses from them, and not here yet; kept for them in `results`: bytes */
     uint32_t results_waiting;
     uint32_t unanswered;         /* questions that it was asked: until then this process does not leave */
     struct tb_list on_accessing; /* in the accesses' `waiting` while one of these is not empty */

@@ -305,6 +305,95 @@ static void a_result_waits_for_room(void **state)
     }
 }
 
+/* The same process, which has asked for so much, reads nothing. */
+static void deafen(uint32_t rounds)
+{
+    net.sim.again = TB_SIM_MILLION;
+    for (uint32_t i = 0; i < rounds; i++)
+        tb_engine_progress(net.engines[1]);
+}
+
+/* Whoever asks for ever so many small pieces, in several windows, has no more of them waiting than is kept for it. */
+static void many_results_wait_for_room(void **state)
+{
+    enum { COUNT = 30000 };
+    static char bytes[COUNT];
+    struct tb_window *more[RANKS];
+    begin_heard();
+    net.sim.again = 0;
+    for (uint32_t i = 0; i < RANKS; i++) {
+        struct tb_window_config config = {.channel = net.channels[i], .base = memory[i], .size = BYTES};
+        assert_int_equal(tb_window_open(net.engines[i], &config, &more[i]), TB_OK);
+        for (uint32_t k = 0; k < COUNT; k++)
+            memory[i][k] = (char)(k % 251);
+    }
+    for (uint32_t k = 0; k < COUNT; k++) {
+        const struct tb_buffer buffer = bytes_of(&bytes[k], 1);
+        const struct tb_access_target target = target_of(1, k, 1, &tb_type_byte);
+        tb_access_get(k % 2 ? windows[0] : more[0], &buffer, &target, NULL);
+    }
+    deafen(COUNT);
+    const struct tb_peer *origin = tb_peer_of(net.engines[1], 0);
+    assert_int_equal(origin->error, TB_OK);
+    assert_in_range(origin->results_waiting, 1000, TB_RESULTS_LIMIT - 1);
+    net.sim.again = 0;
+    loop_net_settle(&net);
+    assert_int_equal(tb_window_flush_local(windows[0], 1, "get"), TB_OK);
+    assert_int_equal(tb_window_flush_local(more[0], 1, "get"), TB_OK);
+    for (uint32_t k = 0; k < COUNT; k++)
+        assert_int_equal(bytes[k], (char)(k % 251));
+    assert_int_equal(tb_peer_of(net.engines[0], 1)->wanted, 0);
+    assert_int_equal(origin->results_bytes, 0);
+    for (uint32_t i = 0; i < RANKS; i++)
+        tb_window_close(more[i]);
+    end_broken();
+}
+
+/* A long get is asked for in long pieces however short the frames are, and all of it takes the stream of long messages.
+ */
+static void long_gets_stay_with_long_messages(void **state)
+{
+    static char bytes[BYTES];
+    const struct tb_buffer buffer = bytes_of(bytes, BYTES);
+    const struct tb_access_target target = target_of(1, 0, BYTES, &tb_type_byte);
+    begin_heard();
+    net.sim.again = 0;
+    tb_access_get(windows[0], &buffer, &target, NULL);
+    assert_int_equal(windows[0]->ranks[1].sent, (BYTES + TB_ACCESS_PIECE - 1) / TB_ACCESS_PIECE);
+    deafen(100);
+    const struct tb_peer *origin = tb_peer_of(net.engines[1], 0);
+    const struct tb_access_result *result;
+    assert_true(origin->results_waiting >= BYTES / net.sim.max_payload);
+    TB_LIST_EACH (result, &origin->results, struct tb_access_result, queue)
+        assert_int_equal(result->stream, result->message.offset < BYTES / TB_ACCESS_PIECE * TB_ACCESS_PIECE
+                                             ? TB_STREAM_BULK
+                                             : TB_STREAM_SHORT);
+    net.sim.again = 0;
+    loop_net_settle(&net);
+    assert_int_equal(tb_window_flush_local(windows[0], 1, "get"), TB_OK);
+    end_broken();
+}
+
+/* A get of several frames of which each is refused fails once. */
+static void each_part_is_refused(void **state)
+{
+    static char bytes[BYTES];
+    const struct tb_buffer buffer = bytes_of(bytes, BYTES);
+    struct tb_request request = {.complete = NULL};
+    dynamic = true;
+    begin_heard();
+    const struct tb_access_target target = target_of(1, (uintptr_t)memory[1], BYTES, &tb_type_byte);
+    tb_access_get(windows[0], &buffer, &target, &request);
+    loop_net_settle(&net);
+    assert_true(windows[0]->ranks[1].sent > 1);
+    assert_true(tb_request_done(&request));
+    assert_int_equal(request.status.error, TB_ERR_ARGUMENT);
+    assert_int_equal(windows[0]->ranks[1].error, TB_OK);
+    assert_int_equal(tb_peer_of(net.engines[0], 1)->wanted, 0);
+    end_broken();
+    dynamic = false;
+}
+
 /* A result that comes twice, once while it is being read into the buffer, ends the connection and not the get. */
 static void results_do_not_come_twice(void **state)
 {
@@ -376,6 +465,9 @@ int main(void)
         cmocka_unit_test(a_refused_access_has_frames_on_their_way),
         cmocka_unit_test(a_part_is_refused_while_another_comes),
         cmocka_unit_test(a_result_waits_for_room),
+        cmocka_unit_test(many_results_wait_for_room),
+        cmocka_unit_test(long_gets_stay_with_long_messages),
+        cmocka_unit_test(each_part_is_refused),
         cmocka_unit_test(results_do_not_come_twice),
         cmocka_unit_test(nobody_waits_for_who_is_gone),
     };

@@ -21,7 +21,6 @@ struct tb_window_rank {
     uint64_t asked_for, flushed;     /* accesses up to this number had left when it asked; up to this one have ended */
     uint64_t silent;                 /* as `sent` was after the last frame that nothing comes back for */
     struct tb_list open;             /* struct tb_access: those that have not ended here, as they began */
-    uint64_t wanted;                 /* bytes that were asked for and have not come */
     struct tb_list held;             /* accesses that wait for the lock */
     uint32_t posts;                  /* POSTs of it that no start has used */
     bool started;                    /* one was used by a start that is not completed */

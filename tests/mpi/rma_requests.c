@@ -148,9 +148,11 @@ static void on_error(MPI_Win *win, int *code, ...)
     handled++;
 }
 
-/* A target that refuses an access is told by the request, to the window's handler, and not by the next flush. */
+/* A target that refuses an access is told by the request, to the window's handler, and not by the next flush; also
+ * where each of its parts is refused. */
 static void refused(struct rma_window *w)
 {
+    static char many_bytes[512 << 10];
     int next = rma_next(w), class;
     char in[16], out[16] = "";
     MPI_Aint beyond = rma_at(w, next, w->bytes + 64);
@@ -162,6 +164,9 @@ static void refused(struct rma_window *w)
     MPI_Rget(in, 16, MPI_BYTE, next, beyond, 16, MPI_BYTE, w->win, &requests[0]);
     CHECK_CLASS(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), MPI_ERR_RMA_RANGE);
     CHECK(requests[0] == MPI_REQUEST_NULL, "the request is still there");
+    MPI_Rget(many_bytes, sizeof many_bytes, MPI_BYTE, next, beyond, sizeof many_bytes, MPI_BYTE, w->win, &requests[0]);
+    CHECK_CLASS(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), MPI_ERR_RMA_RANGE);
+    CHECK_EQUAL(MPI_Win_flush(next, w->win), MPI_SUCCESS);
     MPI_Win_set_errhandler(w->win, handler);
     MPI_Rput(out, 16, MPI_BYTE, next, rma_at(w, next, 0), 16, MPI_BYTE, w->win, &requests[0]);
     MPI_Rget_accumulate(out, 16, MPI_BYTE, in, 16, MPI_BYTE, next, beyond, 16, MPI_BYTE, MPI_REPLACE, w->win,
