@@ -143,7 +143,7 @@ static struct tb_spans frame_spans(const struct tb_access_walk *k, uint8_t *fram
 static int send_runs(struct tb_access_walk *k, struct tb_access *a)
 {
     struct tb_peer *p = k->rank->peer;
-    if (k->answered && p->wanted >= TB_ACCESS_WINDOW)
+    if (k->answered && p->wanted >= TB_ACCESS_WINDOW / tb_engine_lanes(p->engine)) /* the target may have none */
         return TB_AGAIN;
     uint8_t *frame = p->engine->accesses.frame;
     uint64_t n;

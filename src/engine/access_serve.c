@@ -60,6 +60,7 @@ void *tb_serve_place(struct tb_peer *p, const struct tb_message *m, size_t lengt
     void *place = tb_window_memory(w, m->offset, length);
     p->placing = place;
     p->placing_for = 0; /* no receive */
+    p->placing_in = w;
     p->placing_bytes = length;
     if (place != NULL)
         w->ranks[m->source_rank].peer = p;

@@ -270,10 +270,11 @@ static int transports_choose(struct tb_engine *e)
     return tb_transports_choose(e->config.transports, TB_PARAM_ALL, &e->config.transport, set->tables, &set->count);
 }
 
-static uint64_t grant_of(const struct tb_engine_config *config)
+uint64_t tb_grant(const struct tb_engine_config *config, bool stranger)
 {
-    uint64_t share = tb_param.eager_memory / (config->processes > 0 ? config->processes : 1);
-    return share < TB_GRANT_LOW ? TB_GRANT_LOW : share > TB_GRANT_HIGH ? TB_GRANT_HIGH : share;
+    uint64_t share = tb_param.eager_memory / (stranger || config->processes == 0 ? 1 : config->processes);
+    uint64_t most = stranger ? TB_GRANT_STRANGER : TB_GRANT_HIGH;
+    return share < TB_GRANT_LOW ? TB_GRANT_LOW : share > most ? most : share;
 }
 
 /* The transports are given the engine's calls, and keep the configuration. */
@@ -296,7 +297,7 @@ static int transports_prepare(struct tb_engine *e)
                                      .opened = up_opened,
                                      .broken = up_broken};
     if (e->lanes != NULL && e->lane == 0)
-        tb_lanes_work.configure(e->lanes, t, grant_of(&e->config));
+        tb_lanes_work.configure(e->lanes, t);
     return error;
 }
 
@@ -326,7 +327,7 @@ static int engine_prepare(struct tb_engine *e)
     if (error == TB_OK)
         error = transports_prepare(e);
     if (error == TB_OK)
-        error = tb_peers_open(&e->peers, e->config.processes, grant_of(&e->config));
+        error = tb_peers_open(&e->peers, e->config.processes, tb_grant(&e->config, false));
     for (uint32_t lanes = tb_engine_lanes(e); lanes > 1; lanes = (lanes + 1) / 2)
         e->peers.owing++; /* all of them together keep less than half of it */
     if (error == TB_OK)

@@ -111,7 +111,9 @@ struct tb_way_shared *tb_way_make(struct tb_lanes *lanes, struct tb_endpoint *re
     way->real = real;
     while (lanes->hubs[way->hub].real != real->transport)
         way->hub++;
-    way->allowed = way->credit = lanes->grant;
+    const struct tb_engine_config *config = &lanes->lanes[0].engine->config;
+    bool stranger = config->is_stranger != NULL && config->is_stranger(config->context, real->proc.index);
+    way->allowed = way->credit = tb_grant(config, stranger);
     for (uint32_t i = 0; i < lanes->count; i++) {
         way->ends[i].way = way;
         way->ends[i].head.proc = real->proc;

@@ -53,7 +53,6 @@ struct tb_lanes {
     struct tb_lanes_hub hubs[TB_TRANSPORTS_LIMIT];
     _Atomic uint32_t hub_count; /* any thread reads it */
     struct tb_list ends;        /* struct tb_way_end */
-    uint64_t grant;             /* that each process may be sent at first without asking */
     bool armed;                 /* the transports are, for those who sleep */
     bool closing;
 
@@ -83,7 +82,7 @@ struct tb_lanes_work {
      * `fill`, when the first is; and all of them closed by `empty`, before it. */
     int (*open)(struct tb_engine *first, uint32_t count);
     /* How transports are opened: as the engine would, but for what they call. */
-    void (*configure)(struct tb_lanes *lanes, const struct tb_transport_config *config, uint64_t grant);
+    void (*configure)(struct tb_lanes *lanes, const struct tb_transport_config *config);
     int (*fill)(struct tb_lanes *lanes);
     void (*empty)(struct tb_lanes *lanes);
     void (*close)(struct tb_lanes *lanes);

@@ -44,9 +44,8 @@ static int lanes_open(struct tb_engine *first, uint32_t count)
     return TB_OK;
 }
 
-static void lanes_configure(struct tb_lanes *lanes, const struct tb_transport_config *config, uint64_t grant)
+static void lanes_configure(struct tb_lanes *lanes, const struct tb_transport_config *config)
 {
-    lanes->grant = grant;
     lanes->config = *config;
     lanes->config.connect = lanes_connect;
     lanes->config.connect_context = lanes;

@@ -32,9 +32,9 @@ struct tb_peer *tb_peer_make(struct tb_engine *e, uint32_t index)
     p->local = !p->self && peer_is_local(e, p->proc);
     p->stranger = e->config.is_stranger != NULL && e->config.is_stranger(e->config.context, index);
     e->peers.strangers += p->stranger;
-    p->granted = e->peers.grant;
+    p->granted = tb_grant(&e->config, p->stranger);
     p->owing = p->granted >> e->peers.owing;
-    p->allowed = p->credit = e->lanes == NULL ? e->peers.grant : 0; /* lanes borrow it */
+    p->allowed = p->credit = e->lanes == NULL ? p->granted : 0; /* lanes borrow it */
     tb_aheads_open(&p->aheads, &e->arrivals.spare);
     tb_list_init(&p->answers);
     tb_list_init(&p->envelopes);
@@ -118,7 +118,7 @@ static void forget(struct tb_peers *peers, struct tb_peer *p)
         return;
     if (endpoint != NULL)
         endpoint->transport->table->forget(endpoint);
-    peers->raised -= p->granted - peers->grant;
+    peers->raised -= p->granted - tb_grant(&p->engine->config, p->stranger);
     peers->by_index[index] = NULL;
     peer_free(p);
 }

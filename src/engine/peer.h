@@ -14,6 +14,8 @@
 /* What a process may send to another one before it hears that it was consumed. */
 #define TB_GRANT_LOW  (16u << 10)
 #define TB_GRANT_HIGH (2u << 20) /* more than the pieces of a collective that are under way */
+/* To and from one of another job: neither knows how many the other has begun with. */
+#define TB_GRANT_STRANGER (128u << 10)
 
 #define TB_NOTES_LIMIT   (1u << 22) /* answers that wait for room */
 #define TB_UNKNOWN_LIMIT (1u << 16) /* contexts that a peer names before we know them */
@@ -64,7 +66,8 @@ struct tb_peer {
     uint32_t short_limit;         /* DATA of messages up to here takes the stream of short ones */
     const void *placing; /* where the transport reads a frame of theirs to, in the buffer of a receive; NULL: nowhere */
     uint64_t placing_for;                     /* the id of that receive */
-    uint64_t placing_bytes;                   /* into a window: how many */
+    const struct tb_window *placing_in;       /* into a window, where that is 0: which, */
+    uint64_t placing_bytes;                   /* and how many */
     struct tb_list accesses[TB_STREAM_COUNT]; /* struct tb_access, waiting for room, in order */
     struct tb_list results;                   /* struct tb_access_result, waiting for room */
     uint64_t wanted, results_bytes; /* by accesses from them, and not here yet; kept for them in `results`: bytes */
@@ -98,6 +101,7 @@ struct tb_peers {
     struct tb_unborn unborn; /* of whom there is no peer: one that is made is lost from the beginning */
 };
 
+uint64_t tb_grant(const struct tb_engine_config *config, bool stranger); /* both sides find the same */
 int tb_peers_open(struct tb_peers *peers, uint32_t count, uint64_t grant);
 void tb_peers_close(struct tb_peers *peers);
 int tb_peers_grow(struct tb_peers *peers, uint32_t index); /* there is a process of this index, too */

@@ -19,9 +19,11 @@ struct world {
     uint32_t contexts;
 };
 
+static uint32_t processes = 2; /* with which the job has begun */
+
 static bool knows(void *context, uint32_t index)
 {
-    return index < 1000;
+    return index < 3000;
 }
 
 static bool is_stranger(void *context, uint32_t index)
@@ -36,7 +38,7 @@ static void make(struct world *w)
     w->net.table = tb_transport_sim;
     w->net.transports[0] = &w->net.table;
     const struct tb_engine_config config = {.transport = {.self = {JOB, 0}, .local_count = 1, .sim = &w->net.sim},
-                                            .processes = 2,
+                                            .processes = processes,
                                             .transports = w->net.transports,
                                             .knows = knows,
                                             .is_stranger = is_stranger,
@@ -252,6 +254,26 @@ static void contexts_of_both(void **state)
     unmake(&w);
 }
 
+/* What one may send at first does not depend on how many processes its job or ours has. */
+static void jobs_of_unlike_size(void **state)
+{
+    uint64_t granted[2];
+    for (int large = 0; large < 2; large++) {
+        struct world w;
+        processes = large ? 1000 : 2;
+        make(&w);
+        struct tb_channel *with = open_with(&w, context(&w), 2000);
+        const struct tb_peer *p = tb_channel_peer(with, 1), *own = tb_peer_of(w.engine, 1);
+        assert_true(p->stranger && p->granted == p->allowed);
+        assert_true(own == NULL || own->granted == w.engine->peers.grant);
+        granted[large] = p->granted;
+        tb_channel_close(with);
+        unmake(&w);
+    }
+    processes = 2;
+    assert_int_equal(granted[0], granted[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,7 +281,7 @@ int main(void)
         cmocka_unit_test(where_they_are_not),     cmocka_unit_test(where_no_stranger_can_be),
         cmocka_unit_test(before_it_is_known),     cmocka_unit_test(contexts_without_end),
         cmocka_unit_test(messages_without_end),   cmocka_unit_test(contexts_of_all_strangers),
-        cmocka_unit_test(contexts_of_both),
+        cmocka_unit_test(contexts_of_both),       cmocka_unit_test(jobs_of_unlike_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

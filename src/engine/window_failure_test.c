@@ -170,6 +170,32 @@ static void nobody_writes_to_what_was_given_back(void **state)
     end_broken();
 }
 
+/* Two windows have the same memory. Who is just writing there by one of them may go on when the other one is closed. */
+static void whose_memory_is_in_another_window(void **state)
+{
+    begin_heard();
+    struct tb_channel *channel;
+    struct tb_window *other;
+    const struct tb_channel_config others = {
+        .context = tb_context_make(0, 77, TB_PLANE_POINT), .size = RANKS, .rank = 0};
+    assert_int_equal(tb_channel_open(net.engines[0], &others, &channel), TB_OK);
+    const struct tb_window_config config = {.channel = channel, .base = memory[0], .size = BYTES};
+    assert_int_equal(tb_window_open(net.engines[0], &config, &other), TB_OK);
+    const struct tb_upcalls *up = tb_sim_upcalls(&net.sim, 0);
+    struct tb_endpoint *from = tb_sim_endpoint(&net.sim, 0, 1);
+    struct tb_message m = {.kind = TB_KIND_PUT, .context = other->context, .source_rank = 1, .length = 4};
+    up->frame(up->context, from, NULL, &m, "abc", 4);
+    m = (struct tb_message){
+        .kind = TB_KIND_PUT, .context = windows[0]->context, .source_rank = 1, .offset = 8, .length = 100};
+    assert_ptr_equal(up->place(up->context, from, &m, 100), memory[0] + 8);
+    tb_window_close(other);
+    assert_int_equal(tb_peer_of(net.engines[0], 1)->error, TB_OK);
+    up->frame(up->context, from, NULL, &m, memory[0] + 8, 100);
+    assert_int_equal(windows[0]->ranks[1].applied, 1);
+    tb_channel_close(channel);
+    end_broken();
+}
+
 /* The memory that is detached is the second half of what is being written: both were one while they were attached. */
 static void nobody_writes_to_a_part_that_was_given_back(void **state)
 {
@@ -461,6 +487,7 @@ int main(void)
         cmocka_unit_test(frames_are_checked),
         cmocka_unit_test(a_window_that_is_gone_is_told),
         cmocka_unit_test(nobody_writes_to_what_was_given_back),
+        cmocka_unit_test(whose_memory_is_in_another_window),
         cmocka_unit_test(nobody_writes_to_a_part_that_was_given_back),
         cmocka_unit_test(a_refused_access_has_frames_on_their_way),
         cmocka_unit_test(a_part_is_refused_while_another_comes),

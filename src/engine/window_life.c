@@ -64,7 +64,8 @@ int tb_window_attach(struct tb_window *window, void *base, uint64_t size)
     return error;
 }
 
-/* Whoever is just writing there, though nobody may any more, is given up. When that was so, the memory is the program's
+/* Whoever is just writing there, though nobody may any more, is given up; not who does so by another window, to which
+ * the same memory belongs. When that was so, the memory is the program's
  * alone after a round of progress. */
 static bool give_up_writers(struct tb_window *w, uint64_t from, uint64_t to)
 {
@@ -72,7 +73,7 @@ static bool give_up_writers(struct tb_window *w, uint64_t from, uint64_t to)
     for (uint32_t rank = 0; rank < w->channel->size; rank++) {
         struct tb_peer *p = w->ranks[rank].peer;
         uint64_t at = p != NULL ? (uintptr_t)p->placing : 0;
-        if (at == 0 || p->placing_for != 0 || at >= to || at + p->placing_bytes <= from)
+        if (at == 0 || p->placing_for != 0 || p->placing_in != w || at >= to || at + p->placing_bytes <= from)
             continue;
         tb_peer_break(p, tb_error(TB_ERR_PROTOCOL, "process %u writes to memory that is no longer that of a window",
                                   p->proc.index));
