@@ -1,10 +1,12 @@
 /* Groups of processes that find each other by a port, or by a socket (MPI-5.0, 11.9), of one job or of two. Ports are
  * the launcher's (launch/meetings.h). */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "mpi/agreement.h"
@@ -179,6 +181,26 @@ struct introduction {
     uint64_t context;
 };
 
+/* Any stream that can be read and written will do. A pipe is none: whoever wrote to one that nobody reads would be
+ * ended by SIGPIPE. A FIFO that is open for both has a reader, this process. */
+static int check_stream(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return tb_error_errno("argument 1 (fd): descriptor %d cannot be used", fd);
+    if ((flags & O_ACCMODE) != O_RDWR)
+        return tb_error(TB_ERR_ARGUMENT, "argument 1 (fd): descriptor %d is open for %s only; give a connected socket",
+                        fd, (flags & O_ACCMODE) == O_RDONLY ? "reading" : "writing");
+    return TB_OK;
+}
+
+/* Without a signal if nobody reads it any more: that is the program's own to handle, and would end most. */
+static ssize_t put(int fd, const void *bytes, size_t length)
+{
+    ssize_t n = send(fd, bytes, length, MSG_NOSIGNAL);
+    return n < 0 && errno == ENOTSOCK ? write(fd, bytes, length) : n;
+}
+
 /* Whatever kind of stream it is, and whether or not it waits. Others may need this process before theirs comes to the
  * call, so that it makes progress meanwhile; nobody is waited for longer than for a link that is down. */
 static int move(int fd, void *bytes, size_t length, bool out)
@@ -186,17 +208,16 @@ static int move(int fd, void *bytes, size_t length, bool out)
     uint64_t until = tb_clock_now(&tb_clock_real) + tb_param.link_patience;
     for (size_t done = 0; done < length;) {
         struct pollfd ready = {.fd = fd, .events = out ? POLLOUT : POLLIN};
-        if (poll(&ready, 1, JOIN_POLL_MS) == 0 && fd >= 0) {
+        if (poll(&ready, 1, JOIN_POLL_MS) == 0) {
             tb_engine_progress(tb_self.engine);
             if (tb_clock_now(&tb_clock_real) > until)
                 return tb_error(TB_ERR_TIMEOUT, "argument 1 (fd): nobody at its other end has called MPI_Comm_join");
             continue;
         }
-        ssize_t n =
-            out ? write(fd, (char *)bytes + done, length - done) : read(fd, (char *)bytes + done, length - done);
+        ssize_t n = out ? put(fd, (char *)bytes + done, length - done) : read(fd, (char *)bytes + done, length - done);
         if (n > 0)
             done += (size_t)n;
-        else if (n == 0)
+        else if (n == 0 || errno == EPIPE || errno == ECONNRESET)
             return tb_error(TB_ERR_CLOSED, "argument 1 (fd): the other side has closed it");
         else if (errno != EINTR && errno != EAGAIN)
             return tb_error_errno("argument 1 (fd): descriptor %d cannot be %s", fd, out ? "written to" : "read");
@@ -263,7 +284,9 @@ int tb_mpi_Comm_join(int fd, MPI_Comm *intercomm)
     *intercomm = MPI_COMM_NULL;
     if (mine.context == 0)
         return tb_raise_below(tb_self.self, TB_ERR_LIMIT, call);
-    int error = move(fd, &mine, sizeof mine, true);
+    int error = check_stream(fd);
+    if (error == TB_OK)
+        error = move(fd, &mine, sizeof mine, true);
     if (error == TB_OK)
         error = move(fd, &theirs, sizeof theirs, false);
     if (error == TB_OK)

@@ -142,6 +142,42 @@ static void join_nobody(void)
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
+/* Whoever was at the other end has closed it, before the call or in it, with bytes unread: an error, and no SIGPIPE. */
+static void join_the_closed(void)
+{
+    int ends[2];
+    MPI_Comm inter = MPI_COMM_WORLD;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    close(ends[1]);
+    CHECK_CLASS(MPI_Comm_join(ends[0], &inter), MPI_ERR_OTHER);
+    CHECK(inter == MPI_COMM_NULL, "there is a communicator");
+    close(ends[0]);
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(shutdown(ends[1], SHUT_WR), 0);
+    CHECK_CLASS(MPI_Comm_join(ends[0], &inter), MPI_ERR_OTHER);
+    CHECK_EQUAL(write(ends[0], "unread", 6), 6);
+    close(ends[1]);
+    CHECK_CLASS(MPI_Comm_join(ends[0], &inter), MPI_ERR_OTHER);
+    close(ends[0]);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
+/* What goes in one direction only is no stream for two, and one that nobody reads must not end the process. */
+static void join_by_a_pipe(void)
+{
+    int ends[2];
+    MPI_Comm inter = MPI_COMM_WORLD;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_CLASS(MPI_Comm_join(ends[0], &inter), MPI_ERR_ARG);
+    close(ends[0]);
+    CHECK_CLASS(MPI_Comm_join(ends[1], &inter), MPI_ERR_ARG);
+    CHECK(inter == MPI_COMM_NULL, "there is a communicator");
+    close(ends[1]);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
 /* As this process introduces itself at a socket. */
 struct introduction {
     uint32_t magic, job, index, unused;
@@ -236,6 +272,8 @@ int main(int argc, char **argv)
         failures();
         closed_while_waiting();
         join_nobody();
+        join_the_closed();
+        join_by_a_pipe();
         join_an_impostor();
         join_somebody();
     }
