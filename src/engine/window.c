@@ -21,6 +21,15 @@ struct tb_window *tb_windows_find(struct tb_windows *windows, uint64_t context)
     return NULL;
 }
 
+void tb_window_miss(struct tb_window_rank *r)
+{
+    struct tb_window *w = r->window;
+    r->exposed = false;
+    w->exposed--;
+    w->exposure_error = TB_ERR_PEER;
+    w->exposure_gone = tb_window_number(r);
+}
+
 /* Its lock is for others now, and what it may still have done to this process's memory is not waited for. */
 static void rank_bury(struct tb_window_rank *r)
 {
@@ -33,11 +42,8 @@ static void rank_bury(struct tb_window_rank *r)
     if (w->near != NULL && w->near->bury != NULL)
         w->near->bury(w->near_context, tb_window_number(r));
     tb_lock_queue_release(&w->lock, &r->seat);
-    if (r->exposed) {
-        r->exposed = false;
-        w->exposed--;
-        w->exposure_error = TB_ERR_PEER;
-    }
+    if (r->exposed)
+        tb_window_miss(r);
     w->engine->waiting.events++;
 }
 

@@ -125,7 +125,8 @@ int tb_window_unlock_all(struct tb_window *window, const char *call);
 
 /* ---- active target ----------------------------------------------------------------------------------------------- */
 
-/* This process's memory may be accessed by these ranks, until all of them have completed that. */
+/* This process's memory may be accessed by these ranks, until all of them have completed that. After an error
+ * (TB_ERR_MEMORY) by none. Of one that is gone tb_window_wait tells. */
 int tb_window_post(struct tb_window *window, const uint32_t *ranks, uint32_t count);
 /* Waits until these have posted. */
 int tb_window_start(struct tb_window *window, const uint32_t *ranks, uint32_t count, const char *call);

@@ -473,7 +473,10 @@ static void nobody_waits_for_who_is_gone(void **state)
     assert_int_equal(tb_window_wait(windows[1], "wait"), TB_ERR_PEER);
     assert_int_equal(tb_window_lock(windows[1], 0, true, "lock"), TB_ERR_PEER);
     assert_int_equal(tb_window_start(windows[1], &rank, 1, "start"), TB_ERR_PEER);
-    assert_int_equal(tb_window_post(windows[1], &rank, 1), TB_ERR_PEER);
+    assert_int_equal(tb_window_post(windows[1], &rank, 1), TB_OK);
+    assert_int_equal(tb_window_wait(windows[1], "wait"), TB_ERR_PEER);
+    assert_non_null(strstr(tb_error_story(), "rank 0 (process 0) is gone: it was ended"));
+    assert_int_equal(tb_window_wait(windows[1], "wait"), TB_OK);
     assert_int_equal(windows[2]->ranks[1].locked, TB_LOCK_SHARED); /* which is free now */
     tb_access_put(windows[1], &buffer, &target, NULL);
     assert_int_equal(tb_window_flush(windows[1], 0, "flush"), TB_ERR_PEER);

@@ -56,10 +56,11 @@ struct tb_window {
     char *base;
     uint64_t size;
     bool dynamic;
-    uint8_t watched;    /* bits of enum tb_standby_scope: what a standby watches for it */
-    bool locked_all;    /* this process holds the locks of all, or will when it needs them */
-    uint32_t exposed;   /* ranks that have not completed what was posted to them... */
-    int exposure_error; /* ...and whether one of these has gone */
+    uint8_t watched;        /* bits of enum tb_standby_scope: what a standby watches for it */
+    bool locked_all;        /* this process holds the locks of all, or will when it needs them */
+    uint32_t exposed;       /* ranks that have not completed what was posted to them... */
+    int exposure_error;     /* ...and whether one of these has gone, ...*/
+    uint32_t exposure_gone; /* ...and which, if that is TB_ERR_PEER */
     const struct tb_window_near *near;
     void *near_context;
     struct tb_window_region *regions; /* ascending */
@@ -93,6 +94,8 @@ static inline uint32_t tb_window_number(const struct tb_window_rank *r)
 
 /* Its process; NULL: there is no memory for it, the story is told. */
 struct tb_peer *tb_window_peer(struct tb_window_rank *r);
+/* It is gone, and will not complete what was posted to it. */
+void tb_window_miss(struct tb_window_rank *r);
 /* There may be something to wait for. */
 void tb_window_note(struct tb_window_rank *r);
 /* Sends it a frame without payload. To this process itself, too. */

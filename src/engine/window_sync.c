@@ -314,27 +314,25 @@ int tb_window_unlock_all(struct tb_window *window, const char *call)
 
 /* ---- active target ----------------------------------------------------------------------------------------------- */
 
+/* Whether one is known to be gone already depends on how it is reached. So that is no error here: the wait tells it, as
+ * of one that goes later. */
 int tb_window_post(struct tb_window *window, const uint32_t *ranks, uint32_t count)
 {
     struct tb_window *w = window;
     int error = TB_OK;
     tb_engine_lock(w->engine);
+    for (uint32_t i = 0; i < count && error == TB_OK; i++)
+        error = tb_window_peer(&w->ranks[ranks[i]]) != NULL ? TB_OK : TB_ERR_MEMORY;
     w->exposure_error = TB_OK;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && error == TB_OK; i++) {
         struct tb_window_rank *r = &w->ranks[ranks[i]];
-        if (tb_window_peer(r) == NULL) {
-            error = TB_ERR_MEMORY;
-            continue;
-        }
-        if (rank_is_gone(r)) {
-            error = gone(r);
-            continue;
-        }
         r->exposed = true;
         r->ended = false;
         w->exposed++;
+        if (rank_is_gone(r))
+            tb_window_miss(r);
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && error == TB_OK; i++)
         if (w->ranks[ranks[i]].exposed)
             tb_window_tell(&w->ranks[ranks[i]], TB_KIND_POST, 0, 0);
     tb_engine_unlock(w->engine);
@@ -432,8 +430,7 @@ static int exposure_result(struct tb_window *w)
     w->exposure_error = TB_OK;
     if (error == TB_ERR_EPOCH)
         return tb_error(error, "%s", w->story);
-    return error == TB_OK ? TB_OK
-                          : tb_error(error, "a rank that this window was posted to is gone and has completed nothing");
+    return error == TB_OK ? TB_OK : gone(&w->ranks[w->exposure_gone]);
 }
 
 int tb_window_wait(struct tb_window *window, const char *call)

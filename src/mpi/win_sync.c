@@ -112,11 +112,13 @@ int tb_mpi_Win_post(MPI_Group group, int assert, MPI_Win win)
     uint32_t *ranks = ranks_of(w, call, group, &count, &code);
     if (ranks == NULL)
         return code;
-    forget_fence(w);
-    w->epochs.posted = true;
     atomic_thread_fence(memory_order_seq_cst); /* what was stored is there for whoever is told */
     int error = tb_window_post(w->window, ranks, count);
     free(ranks);
+    if (error == TB_OK) {
+        forget_fence(w);
+        w->epochs.posted = true;
+    }
     return finish(w, error, call);
 }
 
