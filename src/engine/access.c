@@ -476,6 +476,8 @@ void tb_access_refused(struct tb_peer *p, const struct tb_message *m, const void
     if (r == NULL)
         return;
     p->engine->waiting.events++;
+    if (m->length == TB_REFUSAL_LOCK && m->offset < w->channel->size)
+        r->blocker = (uint32_t)m->offset;
     if (a != NULL) {
         r->silent = r->sent; /* more frames of it may be on their way, and nothing will come back for them */
         a->refused = true;

@@ -93,13 +93,14 @@ void tb_window_note(struct tb_window_rank *r)
         tb_list_append(&r->window->busy, &r->busy);
 }
 
-void tb_window_tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match, uint64_t length)
+static void tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match, uint64_t length, uint64_t offset)
 {
     struct tb_peer *p = tb_window_peer(r);
     const struct tb_message m = {.kind = (uint8_t)kind,
                                  .context = r->window->context,
                                  .match = match,
                                  .length = length,
+                                 .offset = offset,
                                  .source_rank = r->window->channel->rank,
                                  .representation = r->window->engine->representation};
     if (p == NULL)
@@ -108,6 +109,11 @@ void tb_window_tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match,
         tb_frame_kinds[kind].handle(p, &m, NULL, 0);
     else
         tb_peer_answer(p, &m);
+}
+
+void tb_window_tell(struct tb_window_rank *r, enum tb_kind kind, uint64_t match, uint64_t length)
+{
+    tell(r, kind, match, length, 0);
 }
 
 static void wake(struct tb_window *w, uint32_t rank)
@@ -167,10 +173,11 @@ bool tb_window_uses(const struct tb_window *w, uint32_t rank, uint32_t by)
 
 void tb_window_refuse_blocked(struct tb_window *w)
 {
+    uint32_t blocker;
     while (w->lock.waits && !tb_list_empty(&w->lock.queue) &&
-           tb_window_blocker(&w->ranks[w->channel->rank]) != TB_ANY_RANK) {
+           (blocker = tb_window_blocker(&w->ranks[w->channel->rank])) != TB_ANY_RANK) {
         struct tb_lock_seat *seat = TB_CONTAINER(w->lock.queue.next, struct tb_lock_seat, queue);
-        tb_window_tell(TB_CONTAINER(seat, struct tb_window_rank, seat), TB_KIND_REFUSED, 0, TB_REFUSAL_LOCK);
+        tell(TB_CONTAINER(seat, struct tb_window_rank, seat), TB_KIND_REFUSED, 0, TB_REFUSAL_LOCK, blocker);
         tb_lock_queue_release(&w->lock, seat);
     }
 }

@@ -213,6 +213,7 @@ int tb_window_open(struct tb_engine *engine, const struct tb_window_config *conf
     for (uint32_t rank = 0; rank < size; rank++) {
         struct tb_window_rank *r = &w->ranks[rank];
         r->window = w;
+        r->blocker = TB_ANY_RANK;
         tb_list_init(&r->busy);
         tb_list_init(&r->held);
         tb_list_init(&r->open);

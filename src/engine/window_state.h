@@ -31,7 +31,8 @@ struct tb_window_rank {
     bool joins;                      /* what is asked for may be shared past those who wait */
     bool passing;                    /* the last ticket was not needed, and passes by */
     uint32_t ticket;
-    int error; /* that the next synchronisation tells: it has refused something */
+    int error;        /* that the next synchronisation tells: it has refused something */
+    uint32_t blocker; /* who is gone and keeps everybody from its lock, as it has said; TB_ANY_RANK */
 
     /* As an origin of accesses to this process. */
     uint64_t applied;                         /* frames */

@@ -82,10 +82,13 @@ static int rank_explain(const struct tb_window_rank *r, int error)
                         tb_window_number(r));
     if (error == TB_ERR_EPOCH)
         return tb_error(error, "%s", r->window->story);
+    uint32_t blocker = r->blocker != TB_ANY_RANK ? r->blocker : tb_window_blocker(r);
+    if (error == TB_ERR_PEER && blocker != TB_ANY_RANK)
+        return tb_error(error, "the lock of rank %u cannot be had: rank %u, which had it or waited for it, is gone",
+                        tb_window_number(r), blocker);
     if (error == TB_ERR_PEER)
-        return tb_error(
-            error, "the lock or the memory of rank %u cannot be had: a process that has used it is gone, or is going",
-            tb_window_number(r));
+        return tb_error(error, "the lock or the memory of rank %u cannot be had: it is gone, or is going",
+                        tb_window_number(r));
     return tb_error(error, "an access to rank %u has failed", tb_window_number(r));
 }
 

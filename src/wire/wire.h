@@ -157,7 +157,7 @@ enum tb_lock_mode {
 enum tb_refusal {
     TB_REFUSAL_RANGE = 1,  /* it is not all in the memory of the window */
     TB_REFUSAL_WINDOW = 2, /* there is no such window (any more) */
-    TB_REFUSAL_LOCK = 3    /* one that had the lock is gone, and has not given it back */
+    TB_REFUSAL_LOCK = 3    /* one that had the lock is gone, and has not given it back; offset: its rank */
 };
 
 /* What an access does with the data of its runs. */

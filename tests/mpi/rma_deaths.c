@@ -15,9 +15,15 @@ static int class_of(int code)
 
 #define DOOMED 1
 
+/* An error is of who has died, and names that rank. */
 static void check_death(int code, const char *what)
 {
+    char text[MPI_MAX_ERROR_STRING] = "", who[32];
+    int length;
     CHECK(class_of(code) == MPI_ERR_PROC_ABORTED, "%s: class %d", what, class_of(code));
+    MPI_Error_string(code, text, &length);
+    snprintf(who, sizeof who, "rank %d", DOOMED);
+    CHECK(strstr(text, who) != NULL, "%s: %s", what, text);
 }
 
 static void check(int code, const char *what)
