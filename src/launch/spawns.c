@@ -489,8 +489,16 @@ bool tb_spawns_take_aborted(struct tb_spawns *spawns, const struct tb_agent_abor
     struct spawned_world *world = world_of(spawns, abort->rank);
     if (world == NULL || world->phase == RUNNING)
         return false;
-    fail(spawns, world, "new process %u (pid %u): %.*s", abort->rank - world->first, abort->pid, (int)abort->length,
-         abort->text);
+    const char *host = spawns->book->hosts[tb_address_book_host_of(spawns->book, abort->rank)].name;
+    uint32_t rank = abort->rank - world->first;
+    if (abort->length > 0)
+        fail(spawns, world, "new process %u on host %s (pid %u): %.*s", rank, host, abort->pid, (int)abort->length,
+             abort->text);
+    else
+        fail(spawns, world,
+             "new process %u on host %s (pid %u) called MPI_Abort with code %d before all of the %u had called "
+             "MPI_Init",
+             rank, host, abort->pid, (int32_t)abort->code, world->size);
     return true;
 }
 

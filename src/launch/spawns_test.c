@@ -213,6 +213,30 @@ static void one_that_ends_before_fails_all(void **state)
     unmake(&w);
 }
 
+/* That it ends afterwards says less. */
+static void one_that_aborts_fails_all(void **state)
+{
+    static const char *const texts[] = {"", "there is no data"};
+    static const char *const told[] = {"new process 2 on host b.example (pid 100) called MPI_Abort with code 17",
+                                       "new process 2 on host b.example (pid 100): there is no data"};
+    for (int i = 0; i < 2; i++) {
+        struct tb_agent_abort abort = {
+            .rank = RANKS + 2, .pid = 100, .code = 17, .text = texts[i], .length = strlen(texts[i])};
+        struct world w;
+        size_t length;
+        make(&w);
+        assert_false(tb_spawns_take_aborted(&w.spawns, &abort)); /* it is none of ours */
+        begin(&w);
+        assert_true(tb_spawns_take_aborted(&w.spawns, &abort));
+        end_of(&w, RANKS + 2, 17 << 8, true);
+        assert_non_null(strstr(answered(&w, 0, 9, TB_ERR_PEER, &length), told[i]));
+        end_of(&w, RANKS, SIGKILL, true);
+        end_of(&w, RANKS + 1, SIGKILL, true);
+        assert_int_equal(w.verdicts, 0);
+        unmake(&w);
+    }
+}
+
 static void one_that_is_done_before_others_were_heard_of(void **state)
 {
     struct world w;
@@ -472,6 +496,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_join),
         cmocka_unit_test(one_that_ends_before_fails_all),
+        cmocka_unit_test(one_that_aborts_fails_all),
         cmocka_unit_test(one_that_is_done_before_others_were_heard_of),
         cmocka_unit_test(one_that_cannot_be_started),
         cmocka_unit_test(hosts_that_are_named),

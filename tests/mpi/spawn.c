@@ -148,6 +148,8 @@ static void child(MPI_Comm parent, const char *what)
     } else if (strcmp(what, "many") == 0) {
         int value = 7, sum;
         MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, parent);
+    } else if (strcmp(what, "abort") == 0) {
+        MPI_Abort(MPI_COMM_WORLD, 17);
     } else if (strcmp(what, "deeper") == 0) {
         char *words[] = {(char *)"meet", NULL};
         MPI_Comm inter;
@@ -265,6 +267,24 @@ static void expect_never_joined(MPI_Info info)
         CHECK(MPI_Wtime() - begun > 0.29, "%g s", MPI_Wtime() - begun);
 }
 
+/* One calls MPI_Abort as soon as it can, while another one never calls MPI_Init: all are told the code. */
+static void expect_abort(void)
+{
+    char *aborts[] = {(char *)"abort", NULL}, *waits[] = {(char *)"-f", (char *)"/dev/null", NULL};
+    char *commands[] = {own_name, (char *)"tail"}, **words[] = {aborts, waits};
+    const int counts[] = {1, 1};
+    const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    MPI_Comm inter = MPI_COMM_WORLD;
+    int code =
+        MPI_Comm_spawn_multiple(2, commands, words, counts, infos, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
+    CHECK_CLASS(code, MPI_ERR_SPAWN);
+    MPI_Error_string(code, text, &length);
+    CHECK(strstr(text, "called MPI_Abort with code 17") != NULL, "%s", text);
+    CHECK(inter == MPI_COMM_NULL, "there is a communicator");
+}
+
 /* Every rank gets the error, nothing stays, and the job goes on. */
 static void failures(void)
 {
@@ -274,6 +294,7 @@ static void failures(void)
     expect_failure("no-such-program-anywhere", MPI_INFO_NULL, 1, MPI_ERR_SPAWN);
     expect_failure("/bin/true", MPI_INFO_NULL, CHILDREN, MPI_ERR_SPAWN); /* ends before it has joined */
     expect_failure("/bin/false", MPI_INFO_NULL, 1, MPI_ERR_SPAWN);
+    expect_abort();
     expect_failure("", MPI_INFO_NULL, 1, MPI_ERR_ARG);
     expect_failure(own_name, MPI_INFO_NULL, 0, MPI_ERR_ARG);
     expect_failure(own_name, MPI_INFO_NULL, -1, MPI_ERR_ARG);
