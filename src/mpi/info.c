@@ -161,6 +161,19 @@ const char *tb_info_value(const struct tb_info *info, const char *key)
     return pair != NULL ? pair->value : NULL;
 }
 
+int tb_info_seconds(const struct tb_info *info, const char *key, uint64_t *ns)
+{
+    const char *value = tb_info_value(info, key);
+    char *end;
+    if (value == NULL)
+        return TB_OK;
+    double seconds = strtod(value, &end);
+    if (end == value || *end != 0 || !(seconds >= 0))
+        return tb_error(TB_ERR_ARGUMENT, "the info key %s is \"%.100s\", which is no number of seconds", key, value);
+    *ns = (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9);
+    return TB_OK;
+}
+
 int tb_raise_info(struct tb_comm *comm, const char *call, int position, MPI_Info handle)
 {
     const char *what = "this is no handle of an info object, or it has been freed";

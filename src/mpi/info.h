@@ -23,6 +23,8 @@ int tb_info_put(struct tb_info *info, const char *key, const char *value);
 void tb_info_free(struct tb_info *info);
 struct tb_info *tb_info_find(MPI_Info handle);                          /* NULL if there is none */
 const char *tb_info_value(const struct tb_info *info, const char *key); /* NULL if there is none */
+/* A key whose value is a number of seconds, in nanoseconds, at most 1e18; *ns is left alone if there is none. */
+int tb_info_seconds(const struct tb_info *info, const char *key, uint64_t *ns);
 /* The handle of an info object, argument `position`, is not one: says why. */
 int tb_raise_info(struct tb_comm *comm, const char *call, int position, MPI_Info handle) __attribute__((cold));
 

@@ -110,17 +110,11 @@ int tb_mpi_Unpublish_name(const char *service_name, MPI_Info info, const char *p
 /* Seconds for which a name may be waited for. */
 static int set_patience(const char *call, const struct tb_info *hints, struct tb_registry_question *question)
 {
-    const char *text = hints != NULL ? tb_info_value(hints, "tombolo_timeout") : NULL;
-    char *end;
-    if (text == NULL)
-        return MPI_SUCCESS;
-    double seconds = strtod(text, &end);
-    if (end == text || *end != 0 || !(seconds >= 0))
-        return tb_raise(NULL, MPI_ERR_INFO_VALUE, call,
-                        "the info key tombolo_timeout is \"%.100s\", which is no number "
-                        "of seconds",
-                        text);
-    question->patience = seconds >= 1e9 ? TB_REGISTRY_FOREVER : (uint64_t)(seconds * 1e9);
+    const uint64_t longest = 1000000000 * (uint64_t)1000000000;
+    if (hints != NULL && tb_info_seconds(hints, "tombolo_timeout", &question->patience) != TB_OK)
+        return tb_raise(NULL, MPI_ERR_INFO_VALUE, call, "%s", tb_error_story());
+    if (question->patience >= longest)
+        question->patience = TB_REGISTRY_FOREVER;
     return MPI_SUCCESS;
 }
 

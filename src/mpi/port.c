@@ -74,16 +74,13 @@ int tb_mpi_Close_port(const char *port_name)
  * link that is down. */
 static int take_patience(const struct tb_info *info, bool forever, uint64_t *patience)
 {
-    const char *value = info != NULL ? tb_info_value(info, "timeout") : NULL;
-    char *end;
+    const uint64_t absent = UINT64_MAX;
+    uint64_t wished = absent;
     *patience = forever ? 0 : tb_param.link_patience;
-    if (value == NULL)
-        return TB_OK;
-    double seconds = strtod(value, &end);
-    if (end == value || *end != 0 || !(seconds >= 0))
-        return tb_error(TB_ERR_ARGUMENT, "the info key timeout is \"%.100s\", which is no number of seconds", value);
-    *patience = seconds < 1e-9 ? 1 : (uint64_t)((seconds < 1e9 ? seconds : 1e9) * 1e9); /* 0 would be for ever */
-    return TB_OK;
+    int error = info != NULL ? tb_info_seconds(info, "timeout", &wished) : TB_OK;
+    if (error == TB_OK && wished != absent)
+        *patience = wished > 0 ? wished : 1; /* 0 would be for ever */
+    return error;
 }
 
 /* Asks once; of who accepts with a context, which is put back unless the others may have it. */

@@ -90,12 +90,16 @@ static char **copy_words(const char *command, const char *path, char *const *arg
     return words; /* what is missing is noticed by the caller */
 }
 
-/* The key "timeout", in seconds; 0: there is none. */
-static uint64_t patience_of(const struct tb_info *info)
+/* The key "timeout" of one program; *patience is that of all of them, the longest. 0: there is none. A code that is not
+ * raised. */
+static int want_patience(const struct wanted *w, int i, uint64_t *patience)
 {
-    const char *value = info != NULL ? tb_info_value(info, "timeout") : NULL;
-    double seconds = value != NULL ? strtod(value, NULL) : 0;
-    return seconds > 0 && seconds < 1e9 ? (uint64_t)(seconds * 1e9) : 0;
+    uint64_t own = 0;
+    if (w->infos[i] != MPI_INFO_NULL && tb_info_seconds(tb_info_find(w->infos[i]), "timeout", &own) != TB_OK)
+        return tb_error_code(MPI_ERR_INFO_VALUE, w->call, "argument %d (info): %s", w->first_argument + 3,
+                             tb_error_story());
+    *patience = own > *patience ? own : *patience;
+    return MPI_SUCCESS;
 }
 
 static bool add_variable(struct tb_app *app, const char *name, const char *value)
@@ -179,8 +183,8 @@ static int want_all(const struct wanted *w, uint64_t context, struct tb_spawn *s
     for (int i = 0; i < w->count && code == MPI_SUCCESS; i++) {
         code = want_app(w, i, first, &spawn->apps[i]);
         first += spawn->apps[i].app.ranks;
-        uint64_t patience = w->infos[i] != MPI_INFO_NULL ? patience_of(tb_info_find(w->infos[i])) : 0;
-        spawn->patience = patience > spawn->patience ? patience : spawn->patience;
+        if (code == MPI_SUCCESS)
+            code = want_patience(w, i, &spawn->patience);
     }
     spawn->parent = tb_party_pack(context, w->comm, &spawn->parent_bytes);
     if (code == MPI_SUCCESS && spawn->parent == NULL)

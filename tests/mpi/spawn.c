@@ -305,6 +305,11 @@ static void failures(void)
     MPI_Info_set(info, "wdir", "/no/such/folder");
     expect_failure(own_name, info, 1, MPI_ERR_SPAWN);
     MPI_Info_delete(info, "wdir");
+    static const char *const bad[] = {"abc", "", "-1", "1 s", "nan"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        MPI_Info_set(info, "timeout", bad[i]);
+        expect_failure(own_name, info, 1, MPI_ERR_INFO_VALUE);
+    }
     MPI_Info_set(info, "timeout", "0.3");
     expect_never_joined(info);
     MPI_Info_free(&info);
