@@ -3,30 +3,25 @@
 #include <tombolo.h>
 #pragma GCC visibility pop
 
+#include "mpi/multicast_send.h"
+
 #include "mpi/multicast.h"
 #include "mpi/point.h"
 
 #include <stdlib.h>
 
-static const struct tb_names names = {
-    "Tombolo_Multicast", "buffer", "count", "type", "ranks", "tag", "comm", 1, 2, 3, 4, 6, 7};
-
 /* Everything is looked at before anything is sent. */
-static int check_arguments(const void *buffer, MPI_Count count, MPI_Datatype type, const int ranks[], int n, int tag,
-                           MPI_Comm comm)
+static int check_arguments(const struct tb_names *names, const void *buffer, MPI_Count count, MPI_Datatype type,
+                           const int ranks[], int n, int tag, MPI_Comm comm)
 {
     struct tb_comm *c = tb_comm_find(comm);
-    if (c != NULL && n < 0)
-        return tb_raise_argument(c, MPI_ERR_ARG, names.call, 5, "n", "%d is negative", n);
-    if (c != NULL && n > 0 && ranks == NULL)
-        return tb_raise_null(c, names.call, names.rank_at, names.rank);
     if (c == NULL || n == 0)
-        return tb_raise_send(&names, comm, buffer, count, type, MPI_PROC_NULL, tag);
+        return tb_raise_send(names, comm, buffer, count, type, MPI_PROC_NULL, tag);
     const struct tb_type *found = tb_type_given(type, count);
     int code = MPI_SUCCESS;
     for (int i = 0; i < n && code == MPI_SUCCESS; i++)
         if (!tb_check_send(c, found, buffer, count, ranks[i], tag))
-            code = tb_raise_send(&names, comm, buffer, count, type, ranks[i], tag);
+            code = tb_raise_send(names, comm, buffer, count, type, ranks[i], tag);
     return code;
 }
 
@@ -40,7 +35,8 @@ static uint32_t choose(const int ranks[], int n, uint32_t *chosen)
     return count;
 }
 
-static int send_all(struct tb_comm *c, const struct tb_buffer *buffer, const uint32_t *ranks, uint32_t count, int tag)
+static int send_all(const char *call, struct tb_comm *c, const struct tb_buffer *buffer, const uint32_t *ranks,
+                    uint32_t count, int tag)
 {
     struct tb_cast *cast;
     uint8_t places[TB_MULTICAST_PLACES];
@@ -52,31 +48,44 @@ static int send_all(struct tb_comm *c, const struct tb_buffer *buffer, const uin
     if (rc == TB_OK)
         rc = tb_cast_post(c->channel, buffer, ranks, count, (uint32_t)tag, &cast);
     if (rc == TB_OK) {
-        const struct tb_request *failed = tb_cast_wait(cast, names.call);
-        code = failed == NULL ? MPI_SUCCESS : tb_request_code(failed, c, names.call);
+        const struct tb_request *failed = tb_cast_wait(cast, call);
+        code = failed == NULL ? MPI_SUCCESS : tb_request_code(failed, c, call);
         tb_cast_free(cast);
     }
     tb_type_let_go(kept);
     if (rc != TB_OK)
-        return tb_raise_below(c, rc, names.call);
+        return tb_raise_below(c, rc, call);
     return code == MPI_SUCCESS ? code : tb_raise_code(c, code);
 }
 
-int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, const int ranks[], int n, int tag,
-                      MPI_Comm comm)
+int tb_multicast_send(const struct tb_names *names, const void *buffer, MPI_Count count, MPI_Datatype type,
+                      const int ranks[], int n, int tag, MPI_Comm comm)
 {
-    int code = check_arguments(buffer, count, type, ranks, n, tag, comm);
+    int code = check_arguments(names, buffer, count, type, ranks, n, tag, comm);
     if (code != MPI_SUCCESS || n == 0)
         return code;
     struct tb_comm *c = tb_comm_find(comm);
     uint32_t *chosen = malloc((size_t)n * sizeof *chosen);
     if (chosen == NULL)
-        return tb_raise(c, MPI_ERR_NO_MEM, names.call, "out of memory for messages to %d ranks", n);
+        return tb_raise(c, MPI_ERR_NO_MEM, names->call, "out of memory for messages to %d ranks", n);
     uint32_t some = choose(ranks, n, chosen);
     struct tb_buffer data = tb_buffer_of(buffer, count, tb_type_given(type, count));
     TB_ASSERT(data.type != NULL); /* it was checked */
     if (some > 0)
-        code = send_all(c, &data, chosen, some, tag);
+        code = send_all(names->call, c, &data, chosen, some, tag);
     free(chosen);
     return code;
+}
+
+int Tombolo_Multicast(const void *buffer, MPI_Count count, MPI_Datatype type, const int ranks[], int n, int tag,
+                      MPI_Comm comm)
+{
+    static const struct tb_names names = {
+        "Tombolo_Multicast", "buffer", "count", "type", "ranks", "tag", "comm", 1, 2, 3, 4, 6, 7};
+    struct tb_comm *c = tb_comm_find(comm);
+    if (c != NULL && n < 0)
+        return tb_raise_argument(c, MPI_ERR_ARG, names.call, 5, "n", "%d is negative", n);
+    if (c != NULL && n > 0 && ranks == NULL)
+        return tb_raise_null(c, names.call, names.rank_at, names.rank);
+    return tb_multicast_send(&names, buffer, count, type, ranks, n, tag, comm);
 }

@@ -12,6 +12,7 @@
 #include "mpi/group.h"
 #include "mpi/inbox.h"
 #include "mpi/inquiry.h"
+#include "mpi/multicast_send.h"
 #include "mpi/subgroup.h"
 #include "mpi/universe.h"
 
@@ -21,20 +22,26 @@ _Static_assert(TOMBOLO_MAX_GROUP_NAME == TB_REGISTRY_NAME_BYTES, "names of group
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-/* A question about a group, or the code of a name that is none. */
-static int begin(const char *call, const char *name, enum tb_registry_kind kind, struct tb_registry_question *question)
+/* A question about a group, or the code of a name that is none, which is argument `position`. */
+static int begin_at(const char *call, int position, const char *name, enum tb_registry_kind kind,
+                    struct tb_registry_question *question)
 {
     tb_require_active(call);
     *question = (struct tb_registry_question){.kind = kind, .patience = TB_REGISTRY_FOREVER};
     if (name == NULL)
-        return tb_raise_null(NULL, call, 1, "name");
+        return tb_raise_null(NULL, call, position, "name");
     size_t length = strnlen(name, sizeof question->name);
     if (length == 0 || length == sizeof question->name)
-        return tb_raise_argument(NULL, MPI_ERR_ARG, call, 1, "name",
+        return tb_raise_argument(NULL, MPI_ERR_ARG, call, position, "name",
                                  length == 0 ? "it is empty" : "it is longer than %d bytes",
                                  TOMBOLO_MAX_GROUP_NAME - 1);
     memcpy(question->name, name, length);
     return MPI_SUCCESS;
+}
+
+static int begin(const char *call, const char *name, enum tb_registry_kind kind, struct tb_registry_question *question)
+{
+    return begin_at(call, 1, name, kind, question);
 }
 
 static int set_timeout(const char *call, int position, double timeout, struct tb_registry_question *question)
@@ -378,9 +385,13 @@ static uint32_t choose(const struct tb_registry_answer *answer, int id, int *ran
 int Tombolo_Group_send(const void *buffer, MPI_Count count, MPI_Datatype type, int id, int tag, const char *name)
 {
     static const char call[] = "Tombolo_Group_send";
-    struct tb_registry_answer answer;
+    static const struct tb_names names = {call, "buffer", "count", "type", "id", "tag", "name", 1, 2, 3, 4, 5, 6};
+    struct tb_registry_question question;
+    struct tb_registry_answer answer = {.member_count = 0};
     MPI_Comm inbox = MPI_COMM_NULL;
-    int code = look(call, name, TB_REGISTRY_LOOK, call, 0, "", &answer);
+    int code = begin_at(call, 6, name, TB_REGISTRY_LOOK, &question);
+    if (code == MPI_SUCCESS)
+        code = ask(call, &question, &answer);
     uint32_t size = answer.member_count;
     if (code == MPI_SUCCESS && id != TOMBOLO_GROUP_ALL && (id < 0 || (uint32_t)id >= size))
         code = tb_raise_argument(NULL, MPI_ERR_RANK, call, 4, "id", "the group \"%s\" has %u members, and no number %d",
@@ -393,7 +404,7 @@ int Tombolo_Group_send(const void *buffer, MPI_Count count, MPI_Datatype type, i
         code = error == TB_OK ? MPI_SUCCESS : tb_raise_below(NULL, error, call);
     }
     if (code == MPI_SUCCESS)
-        code = Tombolo_Multicast(buffer, count, type, ranks, (int)choose(&answer, id, ranks), tag, inbox);
+        code = tb_multicast_send(&names, buffer, count, type, ranks, (int)choose(&answer, id, ranks), tag, inbox);
     free(ranks);
     tb_inquiry_close(&answer);
     return code;

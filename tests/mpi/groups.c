@@ -306,6 +306,37 @@ static void never_read(void)
     free(data);
 }
 
+/* What is wrong is said of this call, and where in it that stands. */
+static void says(int code, int class, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    CHECK_CLASS(code, class);
+    MPI_Error_string(code, text, &length);
+    CHECK(strstr(text, "Tombolo_Group_send: ") != NULL && strstr(text, what) != NULL, "%s", text);
+}
+
+static void errors_of_sending(void)
+{
+    MPI_Comm inbox;
+    char name[16];
+    snprintf(name, sizeof name, "own %d", test_indices[test_rank]);
+    CHECK_EQUAL(Tombolo_Group_join(name, 0, 0, NULL), MPI_SUCCESS);
+    CHECK_EQUAL(Tombolo_Group_inbox(name, &inbox), MPI_SUCCESS);
+    MPI_Comm_set_errhandler(inbox, MPI_ERRORS_RETURN);
+    for (int all = 0; all < 2; all++) { /* there is nobody else in it */
+        int id = all ? TOMBOLO_GROUP_ALL : 0;
+        says(Tombolo_Group_send(&id, 1, MPI_INT, id, -5, name), MPI_ERR_TAG, "argument 5 (tag)");
+        says(Tombolo_Group_send(&id, -1, MPI_INT, id, TAG, name), MPI_ERR_COUNT, "argument 2 (count)");
+        says(Tombolo_Group_send(NULL, 1, MPI_INT, id, TAG, name), MPI_ERR_BUFFER, "argument 1 (buffer)");
+    }
+    says(Tombolo_Group_send(&inbox, 1, MPI_DATATYPE_NULL, 0, TAG, name), MPI_ERR_TYPE, "argument 3 (type)");
+    says(Tombolo_Group_send(&inbox, 1, MPI_INT, 1, TAG, name), MPI_ERR_RANK, "argument 4 (id)");
+    says(Tombolo_Group_send(&inbox, 1, MPI_INT, 0, TAG, NULL), MPI_ERR_ARG, "argument 6 (name)");
+    says(Tombolo_Group_send(&inbox, 1, MPI_INT, 0, TAG, ""), MPI_ERR_ARG, "argument 6 (name)");
+    leave(name);
+}
+
 static void errors(void)
 {
     char longest[TOMBOLO_MAX_GROUP_NAME + 1], text[MPI_MAX_ERROR_STRING];
@@ -372,6 +403,7 @@ int main(int argc, char **argv)
     once_more("once again", true);
     never_read();
     errors();
+    errors_of_sending();
     /* Whoever is still in a group when MPI ends has left it. */
     CHECK_EQUAL(Tombolo_Group_join("last", 0, 0, NULL), MPI_SUCCESS);
     return test_end();
