@@ -22,6 +22,18 @@ static int check_partitions(const struct tb_names *names, struct tb_comm *c, con
     return MPI_SUCCESS;
 }
 
+/* Its partitions find those of one send, so a receive has no wildcards. */
+static int check_one_sender(const struct tb_names *names, struct tb_comm *c, int source, int tag)
+{
+    if (source == MPI_ANY_SOURCE)
+        return tb_raise_argument(c, MPI_ERR_RANK, names->call, names->rank_at, names->rank,
+                                 "MPI_ANY_SOURCE: a partitioned receive needs one source");
+    if (tag == MPI_ANY_TAG)
+        return tb_raise_argument(c, MPI_ERR_TAG, names->call, names->tag_at, names->tag,
+                                 "MPI_ANY_TAG: a partitioned receive needs one tag");
+    return MPI_SUCCESS;
+}
+
 static int partitioned_init(const struct tb_names *names, bool receives, void *buf, int partitions, MPI_Count count,
                             MPI_Datatype datatype, int rank, int tag, MPI_Comm comm, MPI_Info info,
                             MPI_Request *request)
@@ -31,9 +43,10 @@ static int partitioned_init(const struct tb_names *names, bool receives, void *b
     const struct tb_info *hints;
     if (request == NULL)
         return tb_raise_null(c, names->call, 9, "request");
-    /* A receive has no wildcards, as a send. */
     bool somebody = tb_check_send(c, type, buf, count, rank, tag);
-    int code = somebody ? MPI_SUCCESS : tb_raise_send(names, comm, buf, count, datatype, rank, tag);
+    int code = c != NULL && receives ? check_one_sender(names, c, rank, tag) : MPI_SUCCESS;
+    if (code == MPI_SUCCESS && !somebody)
+        code = tb_raise_send(names, comm, buf, count, datatype, rank, tag);
     if (code == MPI_SUCCESS)
         code = check_partitions(names, c, buf, partitions, count, datatype);
     if (code == MPI_SUCCESS)

@@ -249,6 +249,24 @@ static void nobody(void)
     CHECK_EQUAL(flag, 1);
 }
 
+/* Of a receive nothing is said that is so of sends alone. */
+static void no_wildcards(void)
+{
+    static const char *const needs[] = {"a partitioned receive needs one source",
+                                        "a partitioned receive needs one tag"};
+    MPI_Request r = MPI_REQUEST_NULL;
+    int d = 0;
+    for (int i = 0; i < 2; i++) {
+        char text[MPI_MAX_ERROR_STRING] = "";
+        int length, code = MPI_Precv_init(&d, 1, 1, MPI_INT, i == 0 ? MPI_ANY_SOURCE : 0, i == 0 ? 0 : MPI_ANY_TAG,
+                                          MPI_COMM_WORLD, MPI_INFO_NULL, &r);
+        CHECK_CLASS(code, i == 0 ? MPI_ERR_RANK : MPI_ERR_TAG);
+        MPI_Error_string(code, text, &length);
+        CHECK(strstr(text, needs[i]) != NULL, "%s", text);
+    }
+    CHECK(r == MPI_REQUEST_NULL, "a request was made");
+}
+
 static void wrong_arguments(void)
 {
     MPI_Comm w = MPI_COMM_WORLD;
@@ -261,8 +279,9 @@ static void wrong_arguments(void)
     CHECK_CLASS(MPI_Psend_init_c(&d, 1000, INT64_MAX / 400, MPI_BYTE, 0, 0, w, i, &r), MPI_ERR_COUNT);
     CHECK_CLASS(MPI_Psend_init(&d, 1, 1, MPI_DATATYPE_NULL, 0, 0, w, i, &r), MPI_ERR_TYPE);
     CHECK_CLASS(MPI_Psend_init(&d, 1, 1, MPI_INT, test_size, 0, w, i, &r), MPI_ERR_RANK);
-    CHECK_CLASS(MPI_Precv_init(&d, 1, 1, MPI_INT, MPI_ANY_SOURCE, 0, w, i, &r), MPI_ERR_RANK);
-    CHECK_CLASS(MPI_Precv_init(&d, 1, 1, MPI_INT, 0, MPI_ANY_TAG, w, i, &r), MPI_ERR_TAG);
+    CHECK_CLASS(MPI_Psend_init(&d, 1, 1, MPI_INT, MPI_ANY_SOURCE, 0, w, i, &r), MPI_ERR_RANK);
+    CHECK_CLASS(MPI_Psend_init(&d, 1, 1, MPI_INT, 0, MPI_ANY_TAG, w, i, &r), MPI_ERR_TAG);
+    CHECK_CLASS(MPI_Precv_init(&d, 1, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_NULL, i, &r), MPI_ERR_COMM);
     CHECK_CLASS(MPI_Psend_init(NULL, 1, 1, MPI_INT, 0, 0, w, i, &r), MPI_ERR_BUFFER);
     CHECK_CLASS(MPI_Psend_init(&d, 1, 1, MPI_INT, 0, 0, MPI_COMM_NULL, i, &r), MPI_ERR_COMM);
     CHECK_CLASS(MPI_Psend_init(&d, 1, 1, MPI_INT, 0, 0, w, i, NULL), MPI_ERR_ARG);
@@ -338,6 +357,7 @@ int main(int argc, char **argv)
     in_threads(50000);
     nobody();
     wrong_arguments();
+    no_wildcards();
     wrong_partitions();
     too_long();
     return test_end();
