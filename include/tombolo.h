@@ -144,8 +144,8 @@ int Tombolo_Group_barrier(const char *name, int count, double timeout);
  * the job has begun with is that in MPI_COMM_WORLD, and those that were started later follow; MPI_Comm_rank gives one's
  * own. It has those that there are when Tombolo_Group_inbox is called; of later ones messages come as well, by
  * MPI_ANY_SOURCE. The inbox is the same in each call of a process and belongs to the library; it is for messages, not
- * for collectives, and must not be freed. Errors of the message itself are raised on the inbox. MPI_ERR_RANK: there is
- * no member of this number. */
+ * for collectives, and must not be freed (MPI_ERR_COMM). Errors of the message itself are raised on the inbox.
+ * MPI_ERR_RANK: there is no member of this number. */
 int Tombolo_Group_send(const void *buffer, MPI_Count count, MPI_Datatype type, int id, int tag, const char *name);
 int Tombolo_Group_inbox(const char *name, MPI_Comm *inbox);
 

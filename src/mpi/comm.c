@@ -363,15 +363,9 @@ static void disconnect(const char *call, struct tb_comm *comm)
     tb_comm_run(comm, TB_OPERATION_BARRIER, 0, &nothing, call);
 }
 
-static int comm_give_up(const char *call, MPI_Comm *comm, bool disconnects)
+/* Checked already. */
+static int drop(const char *call, struct tb_comm *c, bool disconnects)
 {
-    if (comm == NULL)
-        return tb_raise_null(NULL, call, 1, "comm");
-    struct tb_comm *c = tb_comm_find(*comm);
-    if (c == NULL)
-        return tb_raise_comm(call, 1, "comm", *comm);
-    if (c->predefined != NULL)
-        return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "comm", "%s cannot be freed", c->name);
     struct tb_bearer bearer = tb_comm_bearer(c);
     int code = tb_attributes_delete(&bearer);
     if (code != MPI_SUCCESS)
@@ -384,8 +378,32 @@ static int comm_give_up(const char *call, MPI_Comm *comm, bool disconnects)
     tb_comm_unbond(c, true);
     tb_comm_invalidate(c); /* requests in flight keep it */
     tb_comm_release(c);
-    *comm = MPI_COMM_NULL;
     return MPI_SUCCESS;
+}
+
+int tb_comm_drop(const char *call, struct tb_comm *comm)
+{
+    return drop(call, comm, false);
+}
+
+static int comm_give_up(const char *call, MPI_Comm *comm, bool disconnects)
+{
+    if (comm == NULL)
+        return tb_raise_null(NULL, call, 1, "comm");
+    struct tb_comm *c = tb_comm_find(*comm);
+    if (c == NULL)
+        return tb_raise_comm(call, 1, "comm", *comm);
+    if (c->predefined != NULL)
+        return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "comm", "%s cannot be freed", c->name);
+    if (c->grows)
+        return tb_raise_argument(c, MPI_ERR_COMM, call, 1, "comm",
+                                 "%s is the inbox of a group, which belongs to the library and must not be freed; "
+                                 "Tombolo_Group_leave ends it",
+                                 tb_comm_name(c));
+    int code = drop(call, c, disconnects);
+    if (code == MPI_SUCCESS)
+        *comm = MPI_COMM_NULL;
+    return code;
 }
 
 int tb_mpi_Comm_free(MPI_Comm *comm)

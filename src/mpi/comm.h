@@ -143,6 +143,8 @@ void tb_comm_abandon(uint64_t context, const struct tb_comm_shape *shape);
  * it is given up, with its attributes. */
 void tb_comm_invalidate(struct tb_comm *comm);
 void tb_comm_undo(struct tb_comm *comm);
+/* As MPI_Comm_free, also one that the program must not free. A code that was raised. */
+int tb_comm_drop(const char *call, struct tb_comm *comm);
 /* From now on it does not connect this process with others (bond.h), unless it was freed. Once is enough. */
 void tb_comm_unbond(struct tb_comm *comm, bool freed);
 /* Of a call that is for processes of this job alone: raises an error if there are others. Its code. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi/binding_decls.h"
 #include "mpi/universe.h"
 
 #define CLOSED_LIMIT 1024u /* closed ones that are remembered */
@@ -49,11 +48,12 @@ static struct tb_inbox *find(const struct tb_inboxes *inboxes, const char *name)
     return NULL;
 }
 
-/* Its memory stays while receives of it are in flight. The program may have freed it, which it should not. */
+/* Its memory stays while receives of it are in flight. A closed one has none. */
 static void free_comm(struct tb_inbox *inbox)
 {
-    if (tb_comm_find(inbox->comm) != NULL)
-        tb_mpi_Comm_free(&inbox->comm);
+    struct tb_comm *comm = tb_comm_find(inbox->comm);
+    if (comm != NULL)
+        tb_comm_drop("Tombolo_Group_leave", comm);
     inbox->comm = MPI_COMM_NULL;
 }
 
@@ -127,8 +127,6 @@ int tb_inbox_open(const char *name, uint32_t id, MPI_Comm *comm)
     struct tb_comm *known = inbox != NULL ? tb_comm_find(inbox->comm) : NULL;
     if (inbox == NULL)
         error = open_new(inboxes, name, id, comm);
-    else if (known == NULL && error == TB_OK)
-        error = tb_error(TB_ERR_ARGUMENT, "the program has freed the inbox of the group \"%.100s\"", name);
     else if (error == TB_OK)
         error = tb_universe_widen(known);
     if (known != NULL && error == TB_OK)

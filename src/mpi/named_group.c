@@ -54,9 +54,9 @@ static int set_timeout(const char *call, int position, double timeout, struct tb
 
 static int set_count(const char *call, int count, int least, struct tb_registry_question *question)
 {
-    if (count < least && count != TOMBOLO_GROUP_ALL)
+    if (count < least)
         return tb_raise_argument(NULL, MPI_ERR_ARG, call, 2, "count", "%d is no number of members", count);
-    question->count = count > 0 ? (uint32_t)count : 0;
+    question->count = (uint32_t)count;
     return MPI_SUCCESS;
 }
 
@@ -351,7 +351,7 @@ int Tombolo_Group_barrier(const char *name, int count, double timeout)
     static const char call[] = "Tombolo_Group_barrier";
     struct tb_registry_question question;
     int code = begin(call, name, TB_REGISTRY_BARRIER, &question);
-    if (code == MPI_SUCCESS)
+    if (code == MPI_SUCCESS && count != TOMBOLO_GROUP_ALL) /* else it is 0 */
         code = set_count(call, count, 1, &question);
     if (code == MPI_SUCCESS)
         code = set_timeout(call, 3, timeout, &question);

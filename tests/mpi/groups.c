@@ -232,6 +232,12 @@ static void from_inside(void)
     int got = -1;
     MPI_Comm comm = join("talk", test_size);
     CHECK_EQUAL(Tombolo_Group_inbox("talk", &inbox), MPI_SUCCESS);
+    MPI_Comm_set_errhandler(inbox, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 2; i++) { /* it is not the program's to free, and works as before */
+        MPI_Comm same = inbox;
+        CHECK_CLASS(i == 0 ? MPI_Comm_free(&same) : MPI_Comm_disconnect(&same), MPI_ERR_COMM);
+        CHECK(same == inbox, "another handle");
+    }
     CHECK_EQUAL(Tombolo_Group_send(&test_rank, 1, MPI_INT, TOMBOLO_GROUP_ALL, TAG, "talk"), MPI_SUCCESS);
     for (int i = 0; i < test_size; i++)
         if (i != test_rank) {
@@ -349,6 +355,8 @@ static void errors(void)
     CHECK_CLASS(Tombolo_Group_join("", 0, 0, NULL), MPI_ERR_ARG);
     CHECK_CLASS(Tombolo_Group_join(longest, 0, 0, NULL), MPI_ERR_ARG);
     CHECK_CLASS(Tombolo_Group_join("e", -2, 1, &comm), MPI_ERR_ARG);
+    CHECK_CLASS(Tombolo_Group_join("e", -1, 1, &comm), MPI_ERR_ARG);
+    CHECK_CLASS(Tombolo_Group_comm("e", -1, 1, &comm), MPI_ERR_ARG);
     CHECK_CLASS(Tombolo_Group_join("e", 1, -2, &comm), MPI_ERR_ARG);
     CHECK_CLASS(Tombolo_Group_join("e", 1, NAN, &comm), MPI_ERR_ARG);
     CHECK_CLASS(Tombolo_Group_barrier("e", 0, 1), MPI_ERR_ARG);
