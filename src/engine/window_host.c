@@ -74,10 +74,28 @@ static int make_file(uint64_t token, struct tb_window_offer *offer)
     return descriptor;
 }
 
+/* Memory for so many ranks of this host can be had. */
+static int check_room(uint64_t bytes, uint32_t ranks)
+{
+    if (tb_window_room_has(bytes))
+        return TB_OK;
+    if (ranks == 1)
+        return tb_error(TB_ERR_MEMORY, "%llu bytes of a window are more than this host can have now",
+                        (unsigned long long)bytes);
+    return tb_error(TB_ERR_MEMORY,
+                    "%llu bytes of a window, for the %u ranks on this host together, are more than it can have now",
+                    (unsigned long long)bytes, ranks);
+}
+
+/* Who asks for too much alone says so here: when all know what all have asked for, each that shares memory with it
+ * would, and others could not tell which of them it was. */
 int tb_window_host_open(const struct tb_window_host_config *config, struct tb_window_offer *offer,
                         struct tb_window_host **host)
 {
     uint32_t count = config->local_count;
+    int error = config->allocates ? check_room(offer->size, 1) : TB_OK;
+    if (error < 0)
+        return error;
     struct tb_window_host *h = calloc(1, sizeof *h + count * sizeof h->members[0]);
     uint32_t *places = malloc(config->size * sizeof *places);
     if (h == NULL || places == NULL) {
@@ -101,7 +119,7 @@ int tb_window_host_open(const struct tb_window_host_config *config, struct tb_wi
     }
     h->mine = places[config->rank];
     TB_ASSERT(h->mine != NOWHERE);
-    int error = tb_random_secret(&h->token, sizeof h->token);
+    error = tb_random_secret(&h->token, sizeof h->token);
     if (error < 0) {
         tb_window_host_close(h);
         return error;
@@ -192,9 +210,6 @@ static bool lay_out(struct tb_window_host *h, uint32_t first, uint32_t count, ui
 static int map(struct tb_window_host *h, int descriptor, uint64_t bytes)
 {
     uint64_t alignment = h->config.alignment;
-    if (!tb_window_room_has(bytes))
-        return tb_error(TB_ERR_MEMORY, "%llu bytes of windows are more than this host can have now",
-                        (unsigned long long)bytes);
     uint64_t room = bytes + (alignment > h->page ? alignment : 0);
     int flags = descriptor >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
     char *place = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -246,7 +261,9 @@ static int map_alone(struct tb_window_host *h)
     if (!lay_out(h, h->mine, 1, &bytes))
         return tb_error(TB_ERR_MEMORY, "%llu bytes are more than a window can have",
                         (unsigned long long)h->members[h->mine].size);
-    int error = map(h, -1, bytes);
+    int error = check_room(bytes, 1);
+    if (error == TB_OK)
+        error = map(h, -1, bytes);
     if (error == TB_OK)
         stand(h, h->mine, 1);
     return error;
@@ -275,6 +292,9 @@ int tb_window_host_enter(struct tb_window_host *host, const struct tb_window_off
     bool fits = lay_out(host, 0, host->count, &bytes);
     if (!fits)
         return tb_error(TB_ERR_MEMORY, "the memory of %u ranks is more than a window can have", host->count);
+    int error = check_room(bytes, host->count); /* before a file is looked for that may be gone for the same reason */
+    if (error < 0)
+        return error;
     int descriptor = host->mine == 0 ? host->descriptor : open_file(&offers[host->members[0].rank]);
     if (descriptor < 0 && host->config.whole)
         return tb_error(TB_ERR_FORBIDDEN,
@@ -283,7 +303,7 @@ int tb_window_host_enter(struct tb_window_host *host, const struct tb_window_off
                         host->members[0].rank, host->members[0].process);
     if (descriptor < 0)
         return map_alone(host);
-    int error = map(host, descriptor, bytes);
+    error = map(host, descriptor, bytes);
     if (descriptor != host->descriptor)
         close(descriptor);
     if (error == TB_OK)

@@ -9,11 +9,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "engine/window_room.h"
 
 #define RANKS 6u /* of the window; ranks 0 and 3 are on another host */
 
@@ -190,11 +192,25 @@ static void memory_of_each_rank_is_aligned_as_wished(void **state)
     by_all(find_aligned, (struct tb_window_host_config){.allocates = true, .alignment = 1u << 18});
 }
 
-/* One rank asks for more than there can be: everybody learns that alike, and nothing is left open. */
+/* One rank asks for more than there can be: it alone learns that, and nothing is left open. */
 static void ask_for_too_much(struct place *p)
 {
+    struct tb_window_offer offer = {.size = p->rank == 2 ? INT64_MAX : 1};
     int files = open_files();
-    CHECK(go_in(p, NULL, p->rank == 2 ? INT64_MAX : 1) == TB_ERR_MEMORY);
+    CHECK(tb_window_host_open(&p->config, &offer, &p->host) == (p->rank == 2 ? TB_ERR_MEMORY : TB_OK));
+    CHECK((p->host == NULL) == (p->rank == 2));
+    tb_window_host_close(p->host);
+    CHECK(open_files() == files);
+}
+
+static uint64_t asked_together;
+
+/* Each asks for what there can be, and all together for more: everybody learns that alike. */
+static void ask_for_too_much_together(struct place *p)
+{
+    int files = open_files();
+    CHECK(go_in(p, NULL, asked_together) == TB_ERR_MEMORY);
+    CHECK(strstr(tb_error_story(), "together") != NULL);
     go_out(p);
     CHECK(open_files() == files);
 }
@@ -202,6 +218,9 @@ static void ask_for_too_much(struct place *p)
 static void too_much_memory_is_refused(void **state)
 {
     by_all(ask_for_too_much, (struct tb_window_host_config){.allocates = true});
+    for (asked_together = 1ull << 62; !tb_window_room_has(asked_together + asked_together / 2); asked_together /= 2)
+        continue;
+    by_all(ask_for_too_much_together, (struct tb_window_host_config){.allocates = true});
 }
 
 /* ---- others' files ----------------------------------------------------------------------------------------------- */
