@@ -218,7 +218,7 @@ static int state_verdict(const struct tb_common_drive *s)
         return tb_common_different(s, s->foreign_rank, tb_operation_name(s->foreign_operation));
     const struct tb_failure f = {tb_match_collective(s->drive.collective, s->foreign_operation, 0), s->foreign_rank, 0,
                                  false, 0};
-    return tb_failure_explain(&f, s->drive.channel->rank, s->operation);
+    return tb_failure_explain(&f, s->drive.channel->rank, s->drive.binding);
 }
 
 /* Goes on as far as possible. True: it is finished, well or not. `n` grows with what was done. */

@@ -95,9 +95,9 @@ void tb_failures_free(struct tb_failures *failures)
     free(failures);
 }
 
-int tb_failure_explain(const struct tb_failure *f, uint32_t self, uint8_t mine)
+int tb_failure_explain(const struct tb_failure *f, uint32_t self, const struct tb_binding *binding)
 {
-    uint8_t theirs = TB_MATCH_OPERATION(f->match);
+    uint8_t theirs = TB_MATCH_OPERATION(f->match), mine = binding->operation;
     if (theirs == TB_OPERATION_FINALIZES)
         return tb_error(TB_ERR_EPOCH, "rank %u is in MPI_Finalize and has not called %s", f->rank,
                         tb_operation_name(mine));
@@ -109,6 +109,8 @@ int tb_failure_explain(const struct tb_failure *f, uint32_t self, uint8_t mine)
     if (theirs != mine && (theirs > TB_OPERATION_COUNT || mine > TB_OPERATION_COUNT))
         return tb_error(TB_ERR_MISMATCH, "ranks call different collectives: rank %u has called %s, this rank (%u) %s",
                         f->rank, tb_operation_name(theirs), self, tb_operation_name(mine));
+    if (binding->call == NULL) /* the program knows the call alone for which the library needs it */
+        return tb_error(TB_ERR_GIVEN_UP, "rank %u has given up this call, and says why itself", f->rank);
     return tb_error(TB_ERR_GIVEN_UP, "rank %u has given up %s, number %u on this communicator, and says why itself",
                     f->rank, tb_operation_name(TB_MATCH_OPERATION(f->match)), TB_MATCH_NUMBER(f->match));
 }

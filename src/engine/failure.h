@@ -59,7 +59,7 @@ bool tb_failure_covers(const struct tb_context *c, uint64_t match);
 /* False: there is no memory, and this rank would wait for ever if it called the collective later. */
 bool tb_failure_keep(struct tb_context *c, const struct tb_failure *f);
 void tb_failures_free(struct tb_failures *failures);
-/* Tells the story to rank `self`, which has called `mine`; returns TB_ERR_GIVEN_UP, or what is known better. */
-int tb_failure_explain(const struct tb_failure *f, uint32_t self, uint8_t mine);
+/* Tells the story to rank `self`, which is in this one; returns TB_ERR_GIVEN_UP, or what is known better. */
+int tb_failure_explain(const struct tb_failure *f, uint32_t self, const struct tb_binding *binding);
 
 #endif

@@ -48,7 +48,7 @@ static void stage_close(void)
 
 static struct tb_binding binding_of(uint32_t rank)
 {
-    struct tb_binding binding = {.operation = TB_OPERATION_BCAST};
+    struct tb_binding binding = {.operation = TB_OPERATION_BCAST, .call = "MPI_Bcast"};
     binding.buffers[TB_SYMBOL_OUT] = (struct tb_buffer){stage.data[rank], BYTES, &tb_type_byte};
     binding.cuts[TB_SYMBOL_OUT] = TB_CUT_BLOCKS;
     return binding;

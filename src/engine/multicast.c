@@ -542,7 +542,7 @@ static void multicast_give_up(void *state, const struct tb_failure *f)
     struct tb_multicast_drive *s;
     TB_LIST_EACH (s, &c->drives, struct tb_multicast_drive, in_channel)
         if (s->drive.error == TB_OK && tb_failure_concerns(f, tb_failure_name(s->drive.binding)))
-            multicast_stop(&s->drive, tb_failure_explain(f, s->drive.channel->rank, s->drive.binding->operation));
+            multicast_stop(&s->drive, tb_failure_explain(f, s->drive.channel->rank, s->drive.binding));
 }
 
 static void multicast_describe(const struct tb_drive *d, struct tb_wait *wait)

@@ -64,7 +64,7 @@ static void run_follow(struct tb_run *run, const struct tb_failure *f)
 {
     struct tb_channel *channel = run->request->channel;
     uint32_t places = tb_channel_places(channel, run->program, &run->binding);
-    run_stop(run, tb_failure_explain(f, channel->rank, run->binding.operation));
+    run_stop(run, tb_failure_explain(f, channel->rank, &run->binding));
     if (f->places > places)
         tb_driven_skip(tb_channel_drivers(channel, &run->binding), &run->binding, f->places - places);
     tb_channel_pass_on(channel, run->program, &run->binding, f);

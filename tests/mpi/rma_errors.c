@@ -301,6 +301,37 @@ static void told(struct rma_window *w)
     MPI_Barrier(w->comm);
 }
 
+/* One rank cannot have a window, and nobody gets one: that rank says why, the others that it was this one. Where it
+ * asks for memory, that is so though ranks of a host have theirs together. */
+static void none_for_one(void)
+{
+    const MPI_Aint much = (MPI_Aint)1 << 46;
+    int doomed = test_size - 1, mine = test_rank == doomed;
+    for (int i = 0; i < 4; i++) {
+        char text[MPI_MAX_ERROR_STRING] = "", who[32];
+        int length, code, class = i < 2 ? MPI_ERR_NO_MEM : MPI_ERR_SIZE;
+        void *memory = NULL;
+        MPI_Win win = MPI_WIN_NULL;
+        if (i == 3)
+            code = MPI_Win_create(&value, mine ? -8 : 8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+        else
+            code = (i == 1 ? MPI_Win_allocate_shared : MPI_Win_allocate)(mine ? i < 2 ? much : -8 : 8, 8, MPI_INFO_NULL,
+                                                                         MPI_COMM_WORLD, &memory, &win);
+        if (i == 1) { /* ranks on several hosts cannot have it anyway */
+            int there = 0;
+            MPI_Error_class(code, &there);
+            if (there == MPI_ERR_RMA_SHARED)
+                continue;
+        }
+        CHECK(win == MPI_WIN_NULL, "there is a window");
+        CHECK_CLASS(code, mine ? class : MPI_ERR_OTHER);
+        MPI_Error_string(code, text, &length);
+        snprintf(who, sizeof who, "rank %d has given ", doomed);
+        CHECK(mine || strstr(text, who) != NULL, "%s", text);
+        CHECK(strstr(text, "MPI_Allreduce") == NULL, "%s", text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     test_begin(&argc, &argv);
@@ -321,6 +352,7 @@ int main(int argc, char **argv)
         rma_close(&w);
     }
     nothing_there();
+    none_for_one();
     refused_at_last();
     return test_end();
 }
