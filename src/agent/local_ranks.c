@@ -289,7 +289,7 @@ int tb_local_ranks_make(struct tb_local_ranks *l, const struct tb_setup *setup, 
     l->services.multicast = &l->group.known;
     int rc = tb_host_services_make(&l->services, count, book, routes);
     if (rc == TB_OK)
-        rc = tb_rank_port_make(&l->port, &l->services, count, 256 + 8 * (book->ranks + book->host_count));
+        rc = tb_rank_port_make(&l->port, &l->services, count, book);
     if (rc == TB_OK)
         rc = tb_outputs_make(&l->outputs, count, setup->hold);
     return rc == TB_OK ? tb_ranks_make(&l->ranks, book, host, 0, book->ranks) : rc;
@@ -310,7 +310,7 @@ int tb_local_ranks_make_more(struct tb_local_ranks *l, const struct tb_local_ran
     if (rc == TB_OK)
         rc = tb_local_ranks_listen(l);
     if (rc == TB_OK)
-        rc = tb_rank_port_make(&l->port, &l->services, count, others->port.parcel_limit);
+        rc = tb_rank_port_make(&l->port, &l->services, count, book);
     if (rc == TB_OK)
         rc = tb_outputs_make(&l->outputs, count, setup->hold);
     tb_outputs_allow(&l->outputs, setup->window);

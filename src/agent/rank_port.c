@@ -13,6 +13,10 @@
 
 #define HELLO_PATIENCE_NS 5000000000u
 #define ANCESTORS_LIMIT   256
+/* What may wait for a rank that computes: with each other process two streams, which both may have asked for, or memory
+ * of the two with its socket, likewise; with each host as much; and what is no connection. */
+#define PARCELS_WITH_ONE 8u
+#define PARCELS_BESIDES  256u
 
 /* ---- packets to a rank ------------------------------------------------------------------------------------------- */
 
@@ -23,17 +27,39 @@ static void retry_all(struct tb_timer *timer)
         tb_rank_parcels_flush(&port->ranks[i]);
 }
 
+/* Of all processes that the job has by now: each of them may have something for a rank that has slept since it was
+ * alone. */
+static bool has_room(const struct tb_port_rank *rank)
+{
+    const struct tb_address_book *book = rank->port->book;
+    return rank->parcel_count < PARCELS_BESIDES + PARCELS_WITH_ONE * (tb_worlds_processes(book) + book->host_count);
+}
+
+static void close_control(struct tb_port_rank *rank);
+
+/* The other process finds its connection broken, but the rank, if it has asked, would wait for ever. More than any job
+ * of honest processes can have for it is there only if it asks without end and reads nothing: it ends without its
+ * agent. */
+static void give_up(struct tb_port_rank *rank, int descriptor)
+{
+    if (descriptor >= 0) {
+        shutdown(descriptor, SHUT_RDWR); /* the agent may have a copy of it */
+        close(descriptor);
+    }
+    if (rank->joined == 0 || rank->control.descriptor < 0)
+        return;
+    tb_log(TB_LOG_WARN, "agent", "rank %u does not read what its agent has for it, %u packets by now: it is ended",
+           rank->rank, rank->parcel_count);
+    close_control(rank);
+}
+
 void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct tb_proc proc, enum tb_stream stream,
                              int error, int descriptor)
 {
     struct tb_port_rank *rank = &port->ranks[local];
-    bool room = rank->parcel_count < port->parcel_limit;
-    struct tb_writer *fields = room ? tb_rank_parcels_add(rank, TB_CONTROL_CONNECTION, descriptor) : NULL;
+    struct tb_writer *fields = has_room(rank) ? tb_rank_parcels_add(rank, TB_CONTROL_CONNECTION, descriptor) : NULL;
     if (fields == NULL) {
-        if (descriptor >= 0) {
-            shutdown(descriptor, SHUT_RDWR); /* as above */
-            close(descriptor);
-        }
+        give_up(rank, descriptor);
         return;
     }
     tb_put_u32(fields, proc.job);
@@ -495,7 +521,7 @@ int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const str
 }
 
 int tb_rank_port_make(struct tb_rank_port *port, const struct tb_host_services *services, uint32_t count,
-                      uint32_t parcel_limit)
+                      const struct tb_address_book *book)
 {
     port->ranks = calloc(count + 1u, sizeof *port->ranks);
     if (port->ranks == NULL)
@@ -505,7 +531,7 @@ int tb_rank_port_make(struct tb_rank_port *port, const struct tb_host_services *
         tb_list_init(&port->ranks[i].parcels);
     }
     port->services = services;
-    port->parcel_limit = parcel_limit;
+    port->book = book;
     port->count = count;
     return TB_OK;
 }

@@ -68,7 +68,7 @@ struct tb_rank_port {
     struct tb_callers joiners;
     struct tb_timer retry; /* packets that could not be sent */
     const struct tb_host_services *services;
-    uint32_t parcel_limit; /* for each rank */
+    const struct tb_address_book *book; /* says how much may wait for a rank */
     uint32_t count;
     struct tb_port_rank *ranks;
 };
@@ -76,9 +76,10 @@ struct tb_rank_port {
 int tb_rank_port_open(struct tb_rank_port *port, struct tb_loop *loop, const struct tb_rank_port_events *events);
 void tb_rank_port_close(struct tb_rank_port *port);
 
-/* So many ranks will be added; each gets the services, which stay the caller's. */
+/* So many ranks will be added; each gets the services. They and the book, which grows with the job, stay the caller's.
+ */
 int tb_rank_port_make(struct tb_rank_port *port, const struct tb_host_services *services, uint32_t count,
-                      uint32_t parcel_limit);
+                      const struct tb_address_book *book);
 /* A rank will be started; this is its socket, which is taken in any case. It is welcomed at once: one that finds
  * nothing in its socket comes by name. */
 int tb_rank_port_add(struct tb_rank_port *port, uint32_t local, uint32_t rank, uint32_t app, int socket);
@@ -86,7 +87,8 @@ void tb_rank_port_started(struct tb_rank_port *port, uint32_t local, pid_t pid);
 void tb_rank_port_read(struct tb_rank_port *port, uint32_t local);   /* what it has said until now */
 void tb_rank_port_remove(struct tb_rank_port *port, uint32_t local); /* it has ended */
 
-/* Takes the descriptor in any case; refused (error is not TB_OK): -1 and the story. */
+/* Takes the descriptor in any case; refused (error is not TB_OK): -1 and the story. A rank that reads none of very many
+ * loses its agent, and ends. */
 void tb_rank_port_connection(struct tb_rank_port *port, uint32_t local, struct tb_proc proc, enum tb_stream stream,
                              int error, int descriptor);
 void tb_rank_port_ask(struct tb_rank_port *port, uint32_t local, uint32_t number); /* what does it wait for? */

@@ -141,12 +141,53 @@ static void too_many_packets_are_refused(void **state)
     world_close(&w);
 }
 
+/* Those that are started later may all have something for a rank that sleeps. */
+static void later_processes_have_room(void **state)
+{
+    struct world w;
+    world_open(&w);
+    int others[LIMIT + 8];
+    for (uint32_t i = 0; i < LIMIT; i++)
+        others[i] = give_connection(&w, 0, i);
+    assert_int_equal(tb_worlds_add(&w.book, &(struct tb_rank_range){.first_rank = RANKS, .count = 1}, 1), TB_OK);
+    for (uint32_t i = LIMIT; i < LIMIT + 8; i++)
+        others[i] = give_connection(&w, 0, i);
+    assert_false(is_closed(others[LIMIT]));
+    assert_false(is_closed(others[LIMIT + 7]));
+    int beyond = give_connection(&w, 0, 60);
+    assert_true(is_closed(beyond));
+    close(beyond);
+    for (uint32_t i = 0; i < LIMIT + 8; i++)
+        close(others[i]);
+    world_close(&w);
+}
+
+/* One that waits for what there was no room for would do so for ever. */
+static void who_reads_nothing_loses_its_agent(void **state)
+{
+    struct world w;
+    world_open(&w);
+    expect_welcome(w.sockets[0], 7, 0);
+    say_hello(&w, w.sockets[0]);
+    for (uint32_t i = 0; i < 20 * LIMIT && w.port.ranks[0].control.descriptor >= 0; i++)
+        tb_rank_port_connection(&w.port, 0, (struct tb_proc){JOB, i}, TB_STREAM_SHORT, TB_ERR_PEER, -1);
+    assert_int_equal(w.port.ranks[0].control.descriptor, -1);
+    assert_int_equal(w.port.ranks[0].parcel_count, 0);
+    while (tb_packet_receive(w.sockets[0], &packet, false) == TB_OK)
+        tb_packet_discard(&packet);
+    assert_int_equal(tb_packet_receive(w.sockets[0], &packet, false), TB_ERR_CLOSED);
+    int late = give_connection(&w, 0, 60);
+    assert_true(is_closed(late));
+    close(late);
+    world_close(&w);
+}
+
 /* Packets that a socket has no room for follow when the rank reads, in order. */
 static void a_full_socket_is_tried_again(void **state)
 {
     struct world w;
     world_open(&w);
-    w.port.parcel_limit = 2000;
+    assert_int_equal(tb_worlds_add(&w.book, &(struct tb_rank_range){.first_rank = RANKS, .count = 200}, 1), TB_OK);
     expect_welcome(w.sockets[0], 7, 0);
     say_hello(&w, w.sockets[0]);
     enum { MANY = 1000 };
@@ -475,6 +516,8 @@ int main(void)
         cmocka_unit_test(packets_wait_for_hello),
         cmocka_unit_test(packets_wait_for_the_start),
         cmocka_unit_test(too_many_packets_are_refused),
+        cmocka_unit_test(later_processes_have_room),
+        cmocka_unit_test(who_reads_nothing_loses_its_agent),
         cmocka_unit_test(a_full_socket_is_tried_again),
         cmocka_unit_test(all_get_every_version_of_the_costs),
         cmocka_unit_test(all_are_told_routes),

@@ -25,7 +25,7 @@
 
 #define JOB      5u
 #define RANKS    2u
-#define LIMIT    4u          /* packets that wait for a rank */
+#define LIMIT    280u        /* packets that wait for a rank: 256, and 8 for each rank and host */
 #define PATIENCE 5000000000u /* for who comes by name and does not speak */
 #define NO_PID   0x3fffffff  /* beyond what the kernel gives */
 
@@ -33,6 +33,7 @@ struct world {
     struct virtual_loop t;
     struct tb_rank_port port;
     struct tb_host_services services;
+    struct tb_address_book book;
     int sockets[RANKS]; /* the ranks' ends */
     int connects, aborts, waits, lefts;
     int status; /* of the last one that left */
@@ -120,20 +121,20 @@ static inline void world_make(struct world *w)
     struct tb_host_routes routes = {0};
     struct tb_host host = {.name = "here", .rank_count = RANKS};
     struct tb_rank_range range = {.count = RANKS};
-    struct tb_address_book book = {
-        .version = 1, .job = JOB, .ranks = RANKS, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
+    struct tb_address_book *book = &w->book;
     memset(w, 0, sizeof *w);
+    *book = (struct tb_address_book){
+        .version = 1, .job = JOB, .ranks = RANKS, .host_count = 1, .range_count = 1, .hosts = &host, .ranges = &range};
     assert_int_equal(virtual_loop_open(&w->t), TB_OK);
     tb_host_services_init(&w->services);
     w->services.host = 3;
     w->services.parameters = "a=b";
     w->services.costs = costs_file_of(1, 1, 1);
-    costs_places(&book.places, 1);
-    assert_int_equal(tb_host_services_make(&w->services, RANKS, &book, &routes), TB_OK);
-    tb_worlds_close(&book);
-    tb_places_close(&book.places);
+    costs_places(&book->places, 1);
+    assert_int_equal(tb_host_services_make(&w->services, RANKS, book, &routes), TB_OK);
+    tb_places_close(&book->places);
     assert_int_equal(tb_rank_port_open(&w->port, &w->t.loop, &events), TB_OK);
-    assert_int_equal(tb_rank_port_make(&w->port, &w->services, RANKS, LIMIT), TB_OK);
+    assert_int_equal(tb_rank_port_make(&w->port, &w->services, RANKS, book), TB_OK);
 }
 
 static inline void world_start(struct world *w)
@@ -157,6 +158,7 @@ static inline void world_close(struct world *w)
 {
     tb_rank_port_close(&w->port);
     tb_host_services_close(&w->services);
+    tb_worlds_close(&w->book);
     virtual_loop_close(&w->t);
     for (uint32_t i = 0; i < RANKS; i++)
         close(w->sockets[i]);

@@ -26,6 +26,7 @@ struct world {
     struct tb_control_stream launcher;
     struct tb_rank_port port;
     struct tb_host_services services;
+    struct tb_address_book book;
     struct tb_wait_question question;
     pid_t pids[RANKS]; /* processes that do nothing */
     int sockets[RANKS];
@@ -82,8 +83,9 @@ static void open_ranks(struct world *w)
     assert_int_equal(tb_host_services_make(&w->services, RANKS, &book, &routes), TB_OK);
     tb_worlds_close(&book);
     tb_places_close(&book.places);
+    w->book = (struct tb_address_book){.ranks = RANKS, .host_count = 1};
     assert_int_equal(tb_rank_port_open(&w->port, &w->t.loop, &events), TB_OK);
-    assert_int_equal(tb_rank_port_make(&w->port, &w->services, RANKS, 8), TB_OK);
+    assert_int_equal(tb_rank_port_make(&w->port, &w->services, RANKS, &w->book), TB_OK);
     for (uint32_t i = 0; i < RANKS; i++) {
         int pair[2];
         assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
