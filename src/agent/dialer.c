@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #define STAGGER_NS     250000000u
 #define PAUSE_NS       20000000u  /* before the addresses are tried again; doubled each time, */
@@ -16,8 +15,7 @@
 #define ROUNDS_DOUBLED 5u
 /* Of a dial for the agent itself, who tries again; of one round to another cluster, whatever that one finds: after a
  * link was down, a new connection is there sooner than one that the kernel repeats ever more seldom. */
-#define ROUND_NS    4000000000u
-#define DIALS_LIMIT 4096u
+#define ROUND_NS 4000000000u
 
 struct dial;
 
@@ -70,8 +68,14 @@ static bool is_for_rank(const struct dial *dial)
 
 /* ---- its end ----------------------------------------------------------------------------------------------------- */
 
+/* Whoever waits begins from the loop: here the caller of the one that ends may still be at work. */
 static void end_dial(struct dial *dial)
 {
+    struct tb_dialer *dialer = dial->dialer;
+    struct tb_dial_line *line = &dialer->wishes.lines[dial->called];
+    line->running--;
+    if (line->count > 0 && !tb_timer_is_set(&dialer->more))
+        set_timer(dial, &dialer->more, 0);
     for (uint32_t i = 0; i < dial->started; i++)
         tb_attempt_close(&dial->tries[i].attempt);
     tb_timer_clear(&dial->pace);
@@ -434,15 +438,10 @@ static void call_other_side(struct dial *dial)
 
 /* `wish` says for whom, to whom, and which stream. An agent that wants to hear of one to whom routes lead around a cut
  * does not know any more which of the two can connect, so both try. */
-static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
+static int begin_dial(struct tb_dialer *dialer, const struct tb_dial_wish *wish)
 {
     const struct tb_member *member = dialer->member;
-    uint32_t running = 0;
     const struct tb_host_route *route = tb_member_route(member, wish->host);
-    for (const struct tb_list *l = dialer->dials.next; l != &dialer->dials; l = l->next)
-        running++;
-    if (running >= DIALS_LIMIT)
-        return tb_error(TB_ERR_LIMIT, "host %s is making too many connections at once", member->name);
     if (!(tb_proc_is_agent(wish->self) && tb_proc_is_agent(wish->to)) && !tb_member_lets_ranks(member, wish->host))
         return tb_error(
             TB_ERR_PEER,
@@ -457,9 +456,14 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
     struct dial *dial = calloc(1, sizeof *dial);
     if (dial == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for a connection");
-    *dial = *wish;
-    dial->dialer = dialer;
-    dial->wide = tb_member_is_wide(member, wish->host);
+    *dial = (struct dial){.dialer = dialer,
+                          .self = wish->self,
+                          .to = wish->to,
+                          .host = wish->host,
+                          .stream = wish->stream,
+                          .stripe = wish->stripe,
+                          .called = wish->called,
+                          .wide = tb_member_is_wide(member, wish->host)};
     tb_timer_init(&dial->pace, dial_next);
     tb_timer_init(&dial->overdue, dial_overdue);
     bool call = !wish->called && route->means == TB_HOST_ROUTE_CALLED;
@@ -469,12 +473,41 @@ static int begin_dial(struct tb_dialer *dialer, const struct dial *wish)
         return rc;
     }
     tb_list_append(&dialer->dials, &dial->node);
+    dialer->wishes.lines[dial->called].running++;
     set_timer(dial, &dial->overdue, patience_of(dial));
     if (call || (cut && !wish->called))
         call_other_side(dial);
     if (!call)
         start_next(dial);
     return TB_OK;
+}
+
+/* What the agent itself wants, which is bounded by the hosts, does not wait for what ranks want. */
+static int take_wish(struct tb_dialer *dialer, const struct tb_dial_wish *wish)
+{
+    bool own = tb_proc_is_agent(wish->self) && !wish->called;
+    if (own || tb_dial_wishes_have_room(&dialer->wishes, wish))
+        return begin_dial(dialer, wish);
+    return tb_dial_wishes_add(&dialer->wishes, dialer->member, wish);
+}
+
+static void tell_in_vain(void)
+{
+    tb_log(TB_LOG_INFO, "agent", "called for a connection, in vain: %s", tb_error_story());
+}
+
+static void begin_more(struct tb_timer *timer)
+{
+    struct tb_dialer *dialer = TB_CONTAINER(timer, struct tb_dialer, more);
+    const struct tb_dialer_events *events = &dialer->events;
+    struct tb_dial_wish wish;
+    while (tb_dial_wishes_take(&dialer->wishes, &wish)) {
+        int rc = begin_dial(dialer, &wish);
+        if (rc != TB_OK && wish.called)
+            tell_in_vain();
+        else if (rc != TB_OK)
+            events->refused(events->context, wish.self, wish.to, wish.stream, wish.stripe, rc);
+    }
 }
 
 int tb_dialer_connect(struct tb_dialer *dialer, struct tb_proc self, struct tb_proc to, enum tb_stream stream,
@@ -487,8 +520,8 @@ int tb_dialer_connect(struct tb_dialer *dialer, struct tb_proc self, struct tb_p
     bool near = host == dialer->member->host && !tb_proc_is_agent(to) && self.index != to.index;
     if ((uint32_t)stream == TB_STREAM_PAIR && !near)
         return tb_error(TB_ERR_PEER, "process %u shares no memory with process %u", self.index, to.index);
-    struct dial wish = {.self = self, .to = to, .stream = stream, .stripe = stripe, .host = host};
-    return host == dialer->member->host ? tb_connect_here(dialer, self, to, stream) : begin_dial(dialer, &wish);
+    struct tb_dial_wish wish = {.self = self, .to = to, .stream = stream, .stripe = stripe, .host = host};
+    return host == dialer->member->host ? tb_connect_here(dialer, self, to, stream) : take_wish(dialer, &wish);
 }
 
 void tb_dialer_called(struct tb_dialer *dialer, struct tb_proc here, struct tb_proc there, uint32_t stream)
@@ -496,19 +529,19 @@ void tb_dialer_called(struct tb_dialer *dialer, struct tb_proc here, struct tb_p
     const struct tb_member *member = dialer->member;
     const struct tb_dialer_events *events = &dialer->events;
     bool for_agent = here.index == member->self.index;
-    struct dial wish = {.to = there,
-                        .self = {member->self.job, here.index},
-                        .stream = (enum tb_stream)(stream & TB_STREAM_MASK),
-                        .stripe = stream >> TB_STREAM_STRIPE_SHIFT,
-                        .called = true};
+    struct tb_dial_wish wish = {.to = there,
+                                .self = {member->self.job, here.index},
+                                .stream = (enum tb_stream)(stream & TB_STREAM_MASK),
+                                .stripe = stream >> TB_STREAM_STRIPE_SHIFT,
+                                .called = true};
     int rc = tb_member_find_host(member, there, &wish.host);
     if (rc == TB_OK && (wish.stream >= TB_STREAM_COUNT || wish.stripe >= TB_STRIPES_LIMIT ||
                         wish.host == member->host || (!for_agent && !events->has_rank(events->context, here.index))))
         rc = tb_error(TB_ERR_PROTOCOL, "a call for a connection that makes no sense");
     if (rc == TB_OK)
-        rc = begin_dial(dialer, &wish);
+        rc = take_wish(dialer, &wish);
     if (rc != TB_OK)
-        tb_log(TB_LOG_INFO, "agent", "called for a connection, in vain: %s", tb_error_story());
+        tell_in_vain();
 }
 
 void tb_dialer_arrived(struct tb_dialer *dialer, const struct tb_connected *connected)
@@ -538,6 +571,7 @@ bool tb_dialer_uses_small(const struct tb_dialer *dialer, uint32_t host)
 void tb_dialer_forget(struct tb_dialer *dialer, struct tb_proc self)
 {
     struct dial *dial;
+    tb_dial_wishes_forget(&dialer->wishes, self);
     TB_LIST_EACH (dial, &dialer->dials, struct dial, node)
         if (dial->self.index == self.index)
             end_dial(dial);
@@ -549,14 +583,18 @@ void tb_dialer_open(struct tb_dialer *dialer, const struct tb_member *member, co
 {
     *dialer = (struct tb_dialer){.member = member, .events = *events};
     tb_list_init(&dialer->dials);
+    tb_dial_wishes_open(&dialer->wishes);
+    tb_timer_init(&dialer->more, begin_more);
     tb_loopback_open(&dialer->loopback);
 }
 
 void tb_dialer_close(struct tb_dialer *dialer)
 {
     struct dial *dial;
+    tb_dial_wishes_close(&dialer->wishes);
     TB_LIST_EACH (dial, &dialer->dials, struct dial, node)
         end_dial(dial);
+    tb_timer_clear(&dialer->more);
     free(dialer->small);
     tb_loopback_close(&dialer->loopback);
 }

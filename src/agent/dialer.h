@@ -2,7 +2,7 @@
  * connection that is asked for at present. It tries the addresses of the other agent, likely ones first, a little apart
  * but side by side; the first that proves the key is it. Where only the other side can connect, it is called through
  * the launcher, and the dial waits for it. Two ranks of this host get the two ends of a loopback
- * connection, a rank and its agent those of a pair of Unix sockets.
+ * connection, a rank and its agent those of a pair of Unix sockets. If very many are asked for at once, some wait.
  *
  * A dial for a rank to another cluster goes on for as long as the link may be down; how long that is, its owner
  * decides, who hears of every round.
@@ -13,6 +13,7 @@
 #define TB_AGENT_DIALER_H
 
 #include "agent/connected.h"
+#include "agent/dial_wishes.h"
 #include "agent/loopback.h"
 #include "agent/member.h"
 
@@ -35,6 +36,8 @@ struct tb_dialer {
     const struct tb_member *member;
     struct tb_dialer_events events;
     struct tb_list dials;
+    struct tb_dial_wishes wishes; /* those that wait for others */
+    struct tb_timer more;         /* some of them may begin */
     struct tb_loopback loopback;
     bool *small; /* by host: packets; NULL: of none */
 };

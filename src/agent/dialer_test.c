@@ -105,6 +105,65 @@ static void the_other_side_is_called(void **state)
     assert_int_equal(w.heard.error, TB_ERR_TIMEOUT);
 }
 
+/* As many as may be in the making: calls, so that none needs a socket. One of them is for the bulk stream. */
+static void fill(void)
+{
+    w.host_routes[1].means = TB_HOST_ROUTE_CALLED;
+    dial(RANK_HERE, RANK_THERE);
+    for (uint32_t i = 1; i < TB_DIAL_WISHES_RUNNING; i++)
+        assert_int_equal(tb_dialer_connect(&w.dialer, RANK_HERE, RANK_THERE, TB_STREAM_SHORT, 0), TB_OK);
+    assert_int_equal(w.heard.events, TB_DIAL_WISHES_RUNNING);
+}
+
+static void end_bulk(void)
+{
+    struct tb_connected end = {.self = RANK_HERE, .proc = RANK_THERE, .stream = TB_STREAM_BULK, .socket = -1};
+    tb_dialer_arrived(&w.dialer, &end);
+    virtual_loop_turn(&w.time);
+}
+
+/* Those beyond the limit begin when others have ended, and are refused only then, if they must be. */
+static void very_many_wait(void **state)
+{
+    struct tb_proc second = {JOB, 1};
+    fill();
+    dial(second, RANK_THERE);
+    dial(second, (struct tb_proc){JOB, 3});
+    dial(RANK_HERE, (struct tb_proc){JOB, 3});
+    assert_int_equal(w.heard.events, TB_DIAL_WISHES_RUNNING);
+    assert_int_equal(w.dialer.wishes.lines[0].count, 3);
+    end_bulk();
+    assert_int_equal(w.heard.events, TB_DIAL_WISHES_RUNNING + 1);
+    assert_int_equal(w.heard.called_here.index, 1);
+    assert_int_equal(w.heard.called_there.index, 2);
+    tb_dialer_forget(&w.dialer, second); /* also what waits for it */
+    assert_int_equal(w.dialer.wishes.lines[0].count, 1);
+    w.host_routes[1].means = TB_HOST_ROUTE_RELAYED;
+    virtual_loop_turn(&w.time);
+    assert_int_equal(w.heard.refused, 1);
+    assert_int_equal(w.heard.error, TB_ERR_PEER);
+    assert_int_equal(w.dialer.wishes.lines[0].count, 0);
+    tb_dialer_forget(&w.dialer, RANK_HERE);
+    assert_int_equal(w.dialer.wishes.lines[0].running, 0);
+    assert_over(0, 1);
+}
+
+/* Agents that call each other in a circle would all wait for the next one. */
+static void who_calls_does_not_wait_for_our_calls(void **state)
+{
+    struct tb_handshake h;
+    fill();
+    w.host_routes[1].means = TB_HOST_ROUTE_DIRECT;
+    dial(RANK_HERE, RANK_THERE);
+    tb_dialer_called(&w.dialer, (struct tb_proc){JOB, 1}, RANK_THERE, TB_STREAM_SHORT);
+    int fd = greet(w.listener, &h, &w.key, TB_WELCOME_OK);
+    accept_finally(fd, &h);
+    assert_int_equal(w.heard.ends[1].self.index, 1);
+    assert_int_equal(w.dialer.wishes.lines[0].count, 1);
+    close(fd);
+    tb_dialer_forget(&w.dialer, RANK_HERE);
+}
+
 static void we_are_called(void **state)
 {
     struct tb_handshake h;
@@ -168,9 +227,17 @@ static void agents_try_what_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_rank_is_connected),    TEST(the_agent_itself_is_connected),  TEST(addresses_are_tried_side_by_side),
-        TEST(processes_of_this_host), TEST(who_is_forgotten_hears_nothing), TEST(the_other_side_is_called),
-        TEST(we_are_called),          TEST(a_wide_link_may_be_down),        TEST(agents_try_what_is_cut),
+        TEST(a_rank_is_connected),
+        TEST(the_agent_itself_is_connected),
+        TEST(addresses_are_tried_side_by_side),
+        TEST(processes_of_this_host),
+        TEST(who_is_forgotten_hears_nothing),
+        TEST(the_other_side_is_called),
+        TEST(very_many_wait),
+        TEST(who_calls_does_not_wait_for_our_calls),
+        TEST(we_are_called),
+        TEST(a_wide_link_may_be_down),
+        TEST(agents_try_what_is_cut),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);
