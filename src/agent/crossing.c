@@ -46,16 +46,11 @@ int tb_crossing_keep(struct tb_crossing *c, struct tb_neighbour *rank, enum tb_s
             return tb_error(TB_ERR_MEMORY, "no memory to forward messages");
         memcpy(buffer->bytes, cargo->bytes, cargo->length);
     }
-    if (rank->kept + tb_replay_cost(buffer) > most) {
-        tb_frame_buffer_free(c->pool, buffer);
-        return tb_error(TB_ERR_PROTOCOL, "rank %u sent nonsense to its agent: more than may be on its way",
-                        cargo->source.index);
-    }
     buffer->source = cargo->source;
     buffer->destination = cargo->destination;
     buffer->stream = (uint8_t)stream;
     buffer->from = cargo->source.index;
-    return tb_replay_keep(&c->replay, cargo->envelope->routing.sequence, buffer, &rank->kept);
+    return tb_replay_keep(&c->replay, cargo->envelope, buffer, &rank->kept, most);
 }
 
 /* ---- in ---------------------------------------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ static struct world {
     uint32_t count;         /* frames that have come there, */
     uint8_t seen[MANY + 1]; /* by number */
     uint64_t at;            /* when the last one came */
+    bool apart;             /* agents cannot connect */
 } w;
 
 /* ---- agents ------------------------------------------------------------------------------------------------------ */
@@ -70,7 +71,7 @@ static int connect_agents(void *context, struct tb_proc to, enum tb_stream strea
     uint32_t gateway = from >= 2 ? from : host;
     int ends[2];
     assert_true((to.index & TB_PROC_AGENT) != 0);
-    if (tb_sim_streams_pair(&w.sim.streams, gateway >= 2 ? THROUGH(gateway) : STRAIGHT, ends) != TB_OK)
+    if (w.apart || tb_sim_streams_pair(&w.sim.streams, gateway >= 2 ? THROUGH(gateway) : STRAIGHT, ends) != TB_OK)
         return TB_ERR_PEER;
     adopt(host, member->self, stream, stripe, ends[1], false);
     adopt(from, to, stream, stripe, ends[0], true);
@@ -124,19 +125,18 @@ static void listen_at_rank_1(void)
                          TB_OK);
 }
 
-/* Rank 0 sends a frame to rank 1. */
-static void send_frame(enum tb_stream stream, size_t length)
+/* Rank 0 sends a frame. */
+static void send_to(uint32_t to, uint32_t number, enum tb_kind kind, enum tb_stream stream, size_t length)
 {
     static char bytes[TB_FRAME_BUFFER_LIMIT];
     struct ear *e = &w.ears[0][stream];
-    uint32_t number = ++w.number;
     struct tb_hop hop = {.version = TB_WIRE_VERSION,
                          .type = TB_HOP_ENVELOPE,
                          .length = (uint32_t)(sizeof(struct tb_envelope) + length),
                          .sequence = e->sent++};
     struct tb_envelope envelope = {
-        .routing = {.source = {JOB, 0}, .destination = {JOB, 1}, .sequence = number},
-        .message = {.kind = TB_KIND_EAGER, .flags = TB_MESSAGE_ROUTED, .match = number, .length = length}};
+        .routing = {.source = {JOB, 0}, .destination = {JOB, to}, .sequence = number},
+        .message = {.kind = kind, .flags = TB_MESSAGE_ROUTED, .match = number, .length = length}};
     tb_wire_put_hop(bytes, &hop);
     tb_wire_put_envelope(bytes + sizeof hop, &envelope);
     memset(bytes + TB_FRAME_BUFFER_HEAD, (int)number, length);
@@ -148,6 +148,11 @@ static void send_frame(enum tb_stream stream, size_t length)
         else
             done += (size_t)n;
     }
+}
+
+static void send_frame(enum tb_stream stream, size_t length)
+{
+    send_to(1, ++w.number, TB_KIND_EAGER, stream, length);
 }
 
 static void send_many(uint32_t count, size_t length)
@@ -367,6 +372,37 @@ static void long_messages_use_all_gateways(void **state)
     close_world();
 }
 
+/* A rank with very many peers has one frame out to each, and acknowledgements, though that is more than its share. Its
+ * agent bears that, and a share of others; then it is a liar. */
+static void one_frame_for_each_peer(void **state)
+{
+    enum { PEERS = 1200 };
+    open_world(1, "", false);
+    w.apart = true; /* so that everything is kept */
+    w.hosts[0].rank_count = 64;
+    w.hosts[1].rank_count = w.ranges[1].count = PEERS;
+    w.book.ranks = PEERS + 1;
+    const struct tb_neighbour *rank = tb_neighbour_find(&w.forwarders[0].table, 0);
+    const uint64_t most = 2 * tb_relay_share(64), cost = TB_RELAY_PAYLOAD + TB_RELAY_FRAME_COST;
+    for (uint32_t i = 2; i <= PEERS; i++) /* which is the second one, but comes first */
+        send_to(i, 2, TB_KIND_LINK, TB_STREAM_SHORT, 0);
+    for (uint32_t i = 2; i <= PEERS; i++)
+        send_to(i, 1, TB_KIND_EAGER, TB_STREAM_BULK, TB_RELAY_PAYLOAD);
+    loop_sim_run(&w.sim, SECOND);
+    assert_int_equal(rank->kept.all, (PEERS - 1) * (cost + TB_RELAY_FRAME_COST));
+    assert_true(rank->kept.all > 2 * most);
+    assert_int_equal(rank->kept.shared, 0);
+    for (uint32_t i = 2; i < 2 + most / cost; i++)
+        send_to(i, 3, TB_KIND_EAGER, TB_STREAM_BULK, TB_RELAY_PAYLOAD);
+    loop_sim_run(&w.sim, SECOND);
+    assert_int_equal(rank->kept.shared, most / cost * cost);
+    assert_false(rank->left);
+    send_to(2, 4, TB_KIND_LINK, TB_STREAM_BULK, TB_RELAY_PAYLOAD); /* which is none, with a payload */
+    loop_sim_run(&w.sim, SECOND);
+    assert_int_equal(send(w.ears[0][TB_STREAM_BULK].socket, "", 1, MSG_NOSIGNAL), -1);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_receiver_that_computes),
         cmocka_unit_test(the_last_words_of_a_rank),
         cmocka_unit_test(long_messages_use_all_gateways),
+        cmocka_unit_test(one_frame_for_each_peer),
     };
     tb_param_load();
     tb_log_threshold = TB_LOG_ERROR;

@@ -288,7 +288,7 @@ static bool stream_open(struct tb_forwarder *f, struct tb_neighbour *n, enum tb_
 uint64_t tb_forwarder_kept(struct tb_forwarder *f, uint32_t rank)
 {
     const struct tb_neighbour *n = f->ready ? tb_neighbour_find(&f->table, rank) : NULL;
-    return n != NULL ? n->kept : 0;
+    return n != NULL ? n->kept.all : 0;
 }
 
 void tb_forwarder_refused(struct tb_forwarder *f, struct tb_proc proc, enum tb_stream stream, uint32_t stripe,

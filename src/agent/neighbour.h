@@ -5,6 +5,7 @@
 
 #include "agent/hop_peer.h"
 #include "agent/member.h"
+#include "agent/replay_pair.h"
 
 #define TB_NEIGHBOUR_OTHERS_NS   1000000000u /* then frames for one that is down take another one */
 #define TB_NEIGHBOUR_STORY_BYTES 320
@@ -31,7 +32,7 @@ struct tb_neighbour {
     bool asked;                           /* an agent that is to answer, so that there is to be a connection */
     bool suspect;                         /* which gives no answer */
     bool sent, heard;                     /* since the owner began to listen */
-    uint64_t kept;                        /* of a rank: what is kept of its frames, as ranks count (wire.h) */
+    struct tb_replay_account kept;        /* of a rank: of its frames, as ranks count (wire.h) */
     char why[TB_NEIGHBOUR_STORY_BYTES];   /* the last error of a connection */
 };
 

@@ -30,9 +30,16 @@ enum tb_frame_state {
     TB_FRAME_OUT     /* on its way */
 };
 
+/* What a frame buffer that is kept counts for, as its rank counts (link/order.h). */
+enum tb_frame_charge {
+    TB_FRAME_SHARED, /* bounded by the share of its rank */
+    TB_FRAME_ONLY,   /* the only one of its pair, which may go beyond the share */
+    TB_FRAME_LINK    /* an acknowledgement or a goodbye: so may as many as the pair has numbers for */
+};
+
 struct tb_frame_buffer {
     struct tb_list node;
-    struct tb_replay_pair *keeper; /* NULL: nobody keeps it, and the last five are not used */
+    struct tb_replay_pair *keeper; /* NULL: nobody keeps it, and the last six are not used */
     struct tb_proc source, destination;
     uint32_t length;            /* of `bytes` */
     uint32_t weight;            /* bytes of memory that it takes, which is what the limits count */
@@ -40,6 +47,7 @@ struct tb_frame_buffer {
     uint8_t stream;             /* enum tb_stream: its class */
     uint32_t from;              /* index of the process that brought it here; never sent back there */
     uint8_t state;              /* enum tb_frame_state */
+    uint8_t charge;             /* enum tb_frame_charge */
     uint8_t sends;              /* how often it was sent; stays at 255 */
     uint32_t number;            /* of its pair */
     uint32_t via;               /* host of the agent that it was given to last */

@@ -80,7 +80,9 @@ static void take_back(struct tb_replay *r, struct tb_far_host *host, const struc
 static void let_go(struct tb_replay *r, struct tb_replay_pair *p, struct tb_frame_buffer *b)
 {
     take_back(r, p->host, b);
-    *p->account -= tb_replay_cost(b);
+    p->account->all -= tb_replay_cost(b);
+    p->account->shared -= b->charge == TB_FRAME_SHARED ? tb_replay_cost(b) : 0;
+    p->data -= b->charge != TB_FRAME_LINK;
     r->kept -= b->weight;
     *tb_replay_pair_slot(p, b->number) = NULL;
     tb_frame_buffer_release(r->pool, b);
@@ -204,7 +206,8 @@ static struct tb_far_host *host_find(struct tb_replay *r, uint32_t number)
     return r->hosts[number];
 }
 
-static struct tb_replay_pair *pair_find(struct tb_replay *r, uint32_t source, uint32_t destination, uint64_t *account)
+static struct tb_replay_pair *pair_find(struct tb_replay *r, uint32_t source, uint32_t destination,
+                                        struct tb_replay_account *account)
 {
     struct tb_replay_pair *p =
         (struct tb_replay_pair *)tb_pair_table_make(&r->pairs, source, destination, sizeof(struct tb_replay_pair));
@@ -234,8 +237,27 @@ static void pair_begin(struct tb_replay *r, struct tb_replay_pair *p)
     wake(r, host->ask_at);
 }
 
-int tb_replay_keep(struct tb_replay *r, uint32_t number, struct tb_frame_buffer *b, uint64_t *account)
+/* A rank may send the only frame of a pair, and those of kind LINK, though others have used up its share. So a frame is
+ * charged to that only if another one of its pair is kept: whichever of the two was sent later was sent when there was
+ * room for both, and whatever this agent has let go, or reads late of the other stream, makes the sum no larger. */
+static int charge(struct tb_replay_pair *p, const struct tb_message *message, struct tb_frame_buffer *b, uint64_t most)
 {
+    bool link = message->kind == TB_KIND_LINK && b->length == TB_FRAME_BUFFER_HEAD;
+    b->charge = link ? TB_FRAME_LINK : p->data == 0 ? TB_FRAME_ONLY : TB_FRAME_SHARED;
+    uint64_t cost = tb_replay_cost(b), shared = b->charge == TB_FRAME_SHARED ? cost : 0;
+    if (shared > 0 && p->account->shared + shared > most)
+        return tb_error(TB_ERR_PROTOCOL, "rank %u sent nonsense to its agent: more than may be on its way",
+                        b->source.index);
+    p->account->all += cost;
+    p->account->shared += shared;
+    p->data += !link;
+    return TB_OK;
+}
+
+int tb_replay_keep(struct tb_replay *r, const struct tb_envelope *envelope, struct tb_frame_buffer *b,
+                   struct tb_replay_account *account, uint64_t most)
+{
+    uint32_t number = envelope->routing.sequence;
     struct tb_replay_pair *p = pair_find(r, b->source.index, b->destination.index, account);
     int rc = p == NULL ? TB_ERR_MEMORY : TB_OK;
     int32_t ahead = p != NULL ? tb_replay_distance(p->first, number) : 0;
@@ -244,7 +266,10 @@ int tb_replay_keep(struct tb_replay *r, uint32_t number, struct tb_frame_buffer 
     bool known = rc == TB_OK && (ahead < 0 || tb_replay_pair_has(p, number));
     if (rc == TB_OK && !known && !tb_replay_pair_make_room(p, number))
         rc = tb_error(TB_ERR_MEMORY, "no memory for what rank %u sends", b->source.index);
-    if (rc != TB_OK || known || *tb_replay_pair_slot(p, number) != NULL) {
+    known = known || (rc == TB_OK && *tb_replay_pair_slot(p, number) != NULL);
+    if (rc == TB_OK && !known)
+        rc = charge(p, &envelope->message, b, most);
+    if (rc != TB_OK || known) {
         tb_frame_buffer_free(r->pool, b);
         return rc;
     }
@@ -254,7 +279,6 @@ int tb_replay_keep(struct tb_replay *r, uint32_t number, struct tb_frame_buffer 
     *tb_replay_pair_slot(p, number) = b;
     if (tb_replay_distance(p->next, number) >= 0)
         p->next = number + 1;
-    *account += tb_replay_cost(b);
     r->kept += b->weight;
     r->kept_most = r->kept > r->kept_most ? r->kept : r->kept_most;
     pair_begin(r, p);

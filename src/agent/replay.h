@@ -48,8 +48,10 @@ int tb_replay_open(struct tb_replay *replay, const struct tb_member *member, str
 void tb_replay_close(struct tb_replay *replay); /* all queues are closed */
 
 /* A frame of a rank of this host; takes the buffer in any case, and sends it if it can. `account` grows by its cost for
- * as long as it is kept. TB_ERR_PROTOCOL, TB_ERR_MEMORY (with a story): the rank cannot go on. */
-int tb_replay_keep(struct tb_replay *replay, uint32_t number, struct tb_frame_buffer *buffer, uint64_t *account);
+ * as long as it is kept; what its share bounds may come to `most`. TB_ERR_PROTOCOL, TB_ERR_MEMORY (with a story): the
+ * rank cannot go on. */
+int tb_replay_keep(struct tb_replay *replay, const struct tb_envelope *envelope, struct tb_frame_buffer *buffer,
+                   struct tb_replay_account *account, uint64_t most);
 /* What a frame counts for; ranks bound it. */
 static inline uint64_t tb_replay_cost(const struct tb_frame_buffer *buffer)
 {

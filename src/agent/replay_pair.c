@@ -4,7 +4,7 @@
 
 #define ROOM_FIRST 16u
 
-void tb_replay_pair_open(struct tb_replay_pair *p, struct tb_far_host *host, uint64_t *account)
+void tb_replay_pair_open(struct tb_replay_pair *p, struct tb_far_host *host, struct tb_replay_account *account)
 {
     p->host = host;
     p->account = account;

@@ -11,7 +11,7 @@
 #define COUNT  2000u /* that follow */
 
 static struct tb_replay_pair pair;
-static uint64_t account;
+static struct tb_replay_account account;
 
 static uint32_t number(uint32_t i)
 {
