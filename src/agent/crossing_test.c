@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -142,7 +143,8 @@ static void send_to(uint32_t to, uint32_t number, enum tb_kind kind, enum tb_str
     memset(bytes + TB_FRAME_BUFFER_HEAD, (int)number, length);
     size_t whole = TB_FRAME_BUFFER_HEAD + length, done = 0;
     while (done < whole) { /* the agent always reads on */
-        ssize_t n = write(e->socket, bytes + done, whole - done);
+        ssize_t n = send(e->socket, bytes + done, whole - done, MSG_NOSIGNAL);
+        assert_true(n >= 0 || errno == EAGAIN);
         if (n < 0)
             loop_sim_run(&w.sim, 1);
         else

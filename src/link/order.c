@@ -7,10 +7,13 @@
 
 #define MS            UINT64_C(1000000)
 #define ROOM_FIRST    16u
-#define ANSWER_FRAMES 128u        /* after so many an acknowledgement goes by itself, */
-#define ANSWER_DELAY  (1 * MS)    /* or after so long */
-#define EARLY_TOTAL   (64u << 20) /* bytes of what came early, of all processes */
-#define CLOSE_ROUNDS  2000        /* of a millisecond at most */
+#define ANSWER_FRAMES 128u     /* after so many an acknowledgement goes by itself, */
+#define ANSWER_DELAY  (1 * MS) /* or after so long */
+#define CLOSE_ROUNDS  2000     /* of a millisecond at most */
+/* Bytes that may have come early of one process: the longest window that there is, since its host, or another job, can
+ * have another one than ours. There is no bound for all processes together: who has kept to its window must not be
+ * given up for what others have out. */
+#define EARLY_BYTES (16u << 20)
 
 /* What a frame of kind LINK says in its length field. */
 enum tb_order_link { TB_ORDER_ACKNOWLEDGE, TB_ORDER_GOODBYE };
@@ -35,6 +38,7 @@ struct tb_order_peer {
 
     uint32_t expected; /* theirs */
     uint32_t early, in_room;
+    size_t early_bytes;
     struct tb_order_early **in; /* by number; NULL until something comes early */
 
     uint32_t unanswered; /* frames that were consumed and not acknowledged yet, */
@@ -53,7 +57,7 @@ struct tb_order {
     struct tb_list peers;
     bool closing;
     uint64_t out_cost, share; /* what is out to all of them, as agents count it */
-    size_t window, early_bytes;
+    size_t window;
     struct tb_link_counters counters;
 };
 
@@ -68,7 +72,7 @@ static void forget(struct tb_order *o, struct tb_order_peer *p)
 {
     for (uint32_t i = 0; p->early > 0 && i < p->in_room; i++)
         if (p->in[i] != NULL) {
-            o->early_bytes -= p->in[i]->length;
+            p->early_bytes -= p->in[i]->length;
             free(p->in[i]);
             p->in[i] = NULL;
             p->early--;
@@ -240,7 +244,7 @@ static bool make_early_room(struct tb_order_peer *p, uint32_t number)
 static void come_early(struct tb_order *o, struct tb_order_peer *p, uint32_t number, const struct tb_message *message,
                        const char *payload, size_t length)
 {
-    if (number - p->expected >= TB_ORDER_LIMIT || o->early_bytes + length > EARLY_TOTAL) {
+    if (number - p->expected >= TB_ORDER_LIMIT || p->early_bytes + length > EARLY_BYTES) {
         tb_error(TB_ERR_PROTOCOL, "rank %u is further ahead than it may be", p->head.proc.index);
         break_peer(o, p, TB_ERR_PROTOCOL);
         return;
@@ -262,7 +266,7 @@ static void come_early(struct tb_order *o, struct tb_order_peer *p, uint32_t num
     memcpy(e->payload, payload, length);
     *slot = e;
     p->early++;
-    o->early_bytes += length;
+    p->early_bytes += length;
     o->counters.reordered++;
 }
 
@@ -275,7 +279,7 @@ static void consume_early(struct tb_order *o, struct tb_order_peer *p)
             return;
         *slot = NULL;
         p->early--;
-        o->early_bytes -= e->length;
+        p->early_bytes -= e->length;
         consume(o, p, &e->message, e->payload, e->length);
         free(e);
     }

@@ -439,6 +439,44 @@ static void a_dropped_process_is_not_heard(void **state)
     assert_int_equal(owners[1].broken, 0);
 }
 
+/* How many more frames of this process, all full, may come early, up to `most`. */
+static uint32_t come_early(struct tb_endpoint *from, uint32_t most)
+{
+    static const char payload[TB_RELAY_PAYLOAD];
+    const struct tb_upcalls *up = &net.nodes[1]->config.upcalls;
+    struct tb_routing routing = {.source = from->proc, .destination = {JOB, 1}};
+    const struct tb_message message = {.kind = TB_KIND_EAGER, .flags = TB_MESSAGE_ROUTED, .length = TB_RELAY_PAYLOAD};
+    uint32_t count = 0;
+    if (from->user == NULL)
+        up->opened(up->context, from);
+    for (; count < most && owners[1].broken == 0; count++) {
+        routing.sequence = count + 2;
+        up->frame(up->context, from, &routing, &message, payload, TB_RELAY_PAYLOAD);
+    }
+    return count;
+}
+
+/* Each of them has a full window out, of which the first frame comes last: none is given up for the others. */
+static void many_come_early(void **state)
+{
+    enum { SENDERS = 40 };
+    static struct tb_endpoint senders[SENDERS]; /* which are told goodbye */
+    uint32_t most = (uint32_t)(tb_param.relay_window / TB_RELAY_PAYLOAD) - 1;
+    for (uint32_t i = 0; i < SENDERS; i++) {
+        senders[i] = (struct tb_endpoint){.transport = &net.nodes[1]->head, .proc = {JOB, 2 + i}};
+        assert_int_equal(come_early(&senders[i], most), most);
+    }
+    assert_true((uint64_t)SENDERS * most * TB_RELAY_PAYLOAD > 128u << 20);
+    assert_int_equal(owners[1].broken, 0);
+}
+
+/* Windows end at 16 MiB, whoever has set them. */
+static void one_may_not_come_too_early(void **state)
+{
+    assert_int_equal(come_early(&net.nodes[1]->peer, TB_ORDER_LIMIT), 1025);
+    assert_int_equal(owners[1].broken, TB_ERR_PROTOCOL);
+}
+
 #define IN_A_NET(test) cmocka_unit_test_setup_teardown(test, net_open, net_close)
 
 int main(void)
@@ -455,6 +493,8 @@ int main(void)
         IN_A_NET(who_has_left_keeps_nobody_awake),
         IN_A_NET(nonsense),
         IN_A_NET(a_dropped_process_is_not_heard),
+        IN_A_NET(many_come_early),
+        IN_A_NET(one_may_not_come_too_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
