@@ -16,7 +16,7 @@
 
 #define SEND_PATIENCE_MS  10000 /* an agent always reads; one that does not for this long is broken */
 #define ABORT_PATIENCE_MS 10000 /* the agent kills us long before */
-#define OWN_DESCRIPTORS   256   /* what a program may want for itself, besides the doorbells */
+#define OWN_DESCRIPTORS   256   /* what a program may want for itself, besides the doorbells and connections */
 
 struct agent_name {
     int descriptor;
@@ -38,13 +38,15 @@ static int parse_name(const char *text, struct agent_name *name)
     return TB_OK;
 }
 
-/* The descriptors of all doorbells of the host must fit. */
-static void raise_limit(unsigned doorbells)
+/* So many descriptors, and those of the program, must fit; if they do not, there is to be room for `more`. The limit is
+ * raised no further than that, and not before: what the program starts inherits it, and a select() of its own takes no
+ * descriptor beyond 1023. */
+static void raise_limit(rlim_t needed, rlim_t more)
 {
     struct rlimit limit;
-    rlim_t wanted = (rlim_t)doorbells + OWN_DESCRIPTORS;
+    rlim_t wanted = needed + OWN_DESCRIPTORS;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
-        limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+        limit.rlim_cur = wanted + more < limit.rlim_max ? wanted + more : limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
 }
@@ -178,7 +180,7 @@ int tb_job_join(struct tb_job *job)
     if (packet == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory to talk to the agent");
     packet->descriptor_count = 0;
-    raise_limit(name.local_count);
+    raise_limit(name.local_count, 0); /* for all doorbells of the host */
     job->source = TB_JOB_AGENT;
     rc = TB_AGAIN;
     if (is_inherited(&name)) {
@@ -352,6 +354,9 @@ int tb_job_poll(struct tb_job *job, const struct tb_job_events *events)
             return tb_error(TB_ERR_CLOSED, "the agent of host %s is gone", job->host);
         if (rc != TB_OK)
             return rc;
+        /* The kernel gives the lowest number that is free. What does not fit any more would be lost. */
+        if (packet.descriptor_count > 0)
+            raise_limit((rlim_t)packet.descriptors[0], OWN_DESCRIPTORS);
         if (packet.frame.kind == TB_CONTROL_CONNECTION)
             rc = take_connection(&packet, events);
         else if (packet.frame.kind == TB_CONTROL_LOST)

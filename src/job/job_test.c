@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -191,6 +192,50 @@ static void ranks_join_and_talk(void **state)
 }
 
 /* It is mapped as it is, and only to be read; one that is empty is none. */
+static int held[600]; /* connections, as many as `seen` says */
+
+static void hold_connection(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor)
+{
+    held[seen.connections++] = descriptor;
+}
+
+/* More than the process might have open when it began: its limit follows, up to what it may have at most. */
+static void connections_raise_the_limit(void **state)
+{
+    static const struct tb_job_events events = {.connection = hold_connection};
+    const int count = (int)(sizeof held / sizeof held[0]);
+    struct rlimit before, now;
+    struct tb_job job;
+    int agent, other = eventfd(0, EFD_CLOEXEC);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    if (before.rlim_max < 2048) {
+        print_message("not enough descriptors here (%lu)\n", (unsigned long)before.rlim_max);
+        close(other);
+        return;
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){280, before.rlim_max}), 0);
+    start_membership(2, &agent);
+    assert_int_equal(tb_job_join(&job), TB_OK);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &now), 0);
+    assert_int_equal(now.rlim_cur, 280); /* not sooner than it is needed */
+    seen.connections = 0;
+    for (int i = 0; i < count; i++) {
+        tell_connection(agent, TB_OK, other);
+        assert_in_range(tb_job_poll(&job, &events), 0, 1);
+        assert_int_equal(seen.connections, i + 1);
+    }
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &now), 0);
+    assert_in_range(now.rlim_cur, count + 256, count + 600);
+    assert_int_equal(now.rlim_max, before.rlim_max);
+    for (int i = 0; i < count; i++)
+        close(held[i]);
+    tb_job_leave(&job);
+    unsetenv(TB_AGENT_VARIABLE);
+    close(agent);
+    close(other);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 static void a_plan_comes_along(void **state)
 {
     for (uint32_t count = 1; count <= 300; count += 299) {
@@ -449,6 +494,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packets_bring_descriptors),
         cmocka_unit_test(ranks_join_and_talk),
+        cmocka_unit_test(connections_raise_the_limit),
         cmocka_unit_test(a_plan_comes_along),
         cmocka_unit_test(memory_for_plans_has_its_length),
         cmocka_unit_test(ranks_answer_what_they_wait_for),
