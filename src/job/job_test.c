@@ -191,7 +191,6 @@ static void ranks_join_and_talk(void **state)
     free(packet);
 }
 
-/* It is mapped as it is, and only to be read; one that is empty is none. */
 static int held[600]; /* connections, as many as `seen` says */
 
 static void hold_connection(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor)
@@ -236,6 +235,7 @@ static void connections_raise_the_limit(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* It is mapped as it is, and only to be read; one that is empty is none. */
 static void a_plan_comes_along(void **state)
 {
     for (uint32_t count = 1; count <= 300; count += 299) {
