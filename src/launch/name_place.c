@@ -1,10 +1,7 @@
 #include "launch/name_place.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SECRET_CHARS 32u
 
@@ -42,21 +39,4 @@ int tb_name_place_read(struct tb_name_place *place, const char *path)
     int rc = any ? tb_name_place_parse(place, text) : tb_error(TB_ERR_ARGUMENT, "it is empty");
     explicit_bzero(text, sizeof text);
     return rc == TB_OK ? TB_OK : tb_error(rc, "--meet %s: %s", path, tb_error_story());
-}
-
-int tb_name_place_write(const char *path, const char *text)
-{
-    char other[4096];
-    snprintf(other, sizeof other, "%s.XXXXXX", path);
-    int fd = mkostemp(other, O_CLOEXEC); /* which only its owner may read */
-    size_t length = strlen(text);
-    bool good = fd >= 0 && write(fd, text, length) == (ssize_t)length && write(fd, "\n", 1) == 1;
-    if (fd >= 0)
-        good = close(fd) == 0 && good;
-    if (good && rename(other, path) == 0)
-        return TB_OK;
-    int rc = tb_error_errno("%s cannot be written", path);
-    if (fd >= 0)
-        unlink(other);
-    return rc;
 }

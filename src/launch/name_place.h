@@ -1,5 +1,5 @@
 /* Where `tombolo meet` keeps names, and the secret that jobs prove there: one line of text, which is given to jobs in a
- * file. No input or output but for that file. */
+ * file (name_file.h). No input or output but for reading that. */
 #ifndef TB_LAUNCH_NAME_PLACE_H
 #define TB_LAUNCH_NAME_PLACE_H
 
@@ -16,7 +16,5 @@ struct tb_name_place {
 int tb_name_place_make(struct tb_name_place *place, const char *addresses, char text[static TB_NAME_PLACE_BYTES]);
 int tb_name_place_parse(struct tb_name_place *place, const char *text);
 int tb_name_place_read(struct tb_name_place *place, const char *path);
-/* A file that nobody else may read, in the place of one that is there. */
-int tb_name_place_write(const char *path, const char *text);
 
 #endif

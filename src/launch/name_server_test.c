@@ -1,5 +1,6 @@
 /* Names for several jobs: a server and launchers that ask it, over loopback. */
 #include "launch/name_client.h"
+#include "launch/name_file.h"
 #include "launch/name_server.h"
 
 #include <setjmp.h>
@@ -36,6 +37,7 @@ struct world {
     bool serves;
     uint16_t port;
     char path[64];
+    struct tb_name_file file;
     struct job a, b;
     uint32_t wanted; /* answers of both */
     struct tb_timer overdue;
@@ -75,8 +77,10 @@ static void serve(struct world *w, bool other_secret)
     snprintf(where, sizeof where, "127.0.0.1:%u", (unsigned)w->port);
     assert_int_equal(tb_name_place_make(&place, where, text), TB_OK);
     assert_int_equal(tb_name_server_open(&w->server, &w->loop, socket, &place.key), TB_OK);
-    if (!other_secret)
-        assert_int_equal(tb_name_place_write(w->path, text), TB_OK);
+    if (!other_secret) {
+        assert_int_equal(tb_name_file_claim(&w->file, w->path), TB_OK);
+        assert_int_equal(tb_name_file_write(&w->file, text), TB_OK);
+    }
     w->serves = true;
 }
 
@@ -117,6 +121,7 @@ static void unmake(struct world *w)
         serve_no_more(w);
     tb_timer_clear(&w->overdue);
     tb_loop_close(&w->loop);
+    tb_name_file_close(&w->file);
     unlink(w->path);
     free(w);
 }
