@@ -28,10 +28,29 @@ static uint32_t parameters(const struct tb_address_book *book)
     return sum;
 }
 
+static bool has_relay(void)
+{
+    return tb_param_lists(tb_param.transports, "relay");
+}
+
+static int no_relay(int error, const char *which)
+{
+    return tb_error(error,
+                    "the job that %s was started with a parameter `transports` which leaves relay out, and nothing "
+                    "else leads to processes of another job: add relay to the list, or do not set the parameter",
+                    which);
+}
+
+int tb_foreign_alike_relays(void)
+{
+    return has_relay() ? TB_OK : no_relay(TB_ERR_CLOSED, "accepts");
+}
+
 void tb_foreign_alike_put(struct tb_writer *w, const struct tb_address_book *book)
 {
     tb_put_text(w, TB_VERSION);
     tb_put_u32(w, tb_wire_machine());
+    tb_put_u8(w, has_relay());
     tb_put_u32(w, parameters(book));
     tb_put_u32(w, book->job);
     tb_put_u32(w, tb_worlds_processes(book));
@@ -51,7 +70,9 @@ int tb_foreign_alike_get(struct tb_reader *r, const struct tb_address_book *book
 {
     size_t length = 0;
     const char *version = tb_get_bytes(r, &length);
-    uint32_t machine = tb_get_u32(r), sum = tb_get_u32(r);
+    uint32_t machine = tb_get_u32(r);
+    uint8_t relays = tb_get_u8(r);
+    uint32_t sum = tb_get_u32(r);
     *job = tb_get_u32(r);
     uint32_t processes = tb_get_u32(r);
     if (r->error != TB_OK)
@@ -60,6 +81,8 @@ int tb_foreign_alike_get(struct tb_reader *r, const struct tb_address_book *book
         return tb_error(TB_ERR_UNSUPPORTED, "the two jobs are of different versions of Tombolo");
     if (machine != tb_wire_machine())
         return tb_error(TB_ERR_UNSUPPORTED, "the two jobs run on machines that write numbers differently");
+    if (!relays && has_relay()) /* if both have none, both are told when somebody accepts */
+        return no_relay(TB_ERR_UNSUPPORTED, "connects");
     if (sum != parameters(book))
         return tb_error(TB_ERR_UNSUPPORTED, "the two jobs were started with different parameters of collectives or of "
                                             "eager messages, or with a plan; they must be the same where jobs meet");

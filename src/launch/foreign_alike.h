@@ -11,5 +11,7 @@ void tb_foreign_alike_put(struct tb_writer *w, const struct tb_address_book *boo
 int tb_foreign_alike_get(struct tb_reader *r, const struct tb_address_book *book, uint32_t *job);
 /* Of that alone: contexts which a job of so many processes makes up are none that this one does. */
 int tb_foreign_alike_far(const struct tb_address_book *book, uint32_t job, uint32_t processes);
+/* Messages between jobs pass their agents. TB_ERR_CLOSED: those of ours may not, by its parameters. */
+int tb_foreign_alike_relays(void);
 
 #endif

@@ -266,9 +266,23 @@ static int generation_make(struct tb_foreign_jobs *jobs, uint32_t number, struct
     return rc;
 }
 
+/* Whether no other job can be accepted at all: then neither of the two waits for a better one. */
+static bool refuse_both(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link,
+                        const struct tb_acceptance *acceptance)
+{
+    int rc = tb_foreign_alike_relays();
+    if (rc == TB_OK)
+        return false;
+    tb_foreign_jobs_refuse(jobs, link);
+    refuse(jobs, acceptance->rank, acceptance->question, rc);
+    return true;
+}
+
 int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link *link,
                            const struct tb_acceptance *acceptance)
 {
+    if (refuse_both(jobs, link, acceptance))
+        return TB_OK;
     int rc = tb_meeting_party_is_whole(acceptance->party, acceptance->length)
                  ? tb_introduction_check_own(jobs->book, acceptance->party)
                  : tb_error(TB_ERR_PROTOCOL, "who accepts at a port says nothing sensible of itself");

@@ -238,6 +238,39 @@ static void jobs_that_are_not_alike_do_not_meet(void **state)
     unmake(&b);
 }
 
+/* Who accepts is told as well, if nobody at all could be accepted; else it waits for another one. */
+static void jobs_without_relay_do_not_meet(void **state)
+{
+    static const char *const ours[] = {"tcp", "shm,tcp", "tcp", "shm,relay"}, *const theirs[] = {"tcp", "tcp", "all",
+                                                                                                 "pair"};
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        struct side a, b;
+        bool any = strstr(ours[i], "relay") != NULL;
+        make(&a, 0x11111111);
+        make(&b, 0x77777777);
+        open_port(&a);
+        want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+        want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1);
+        somebody_comes(&a, b.dialed);
+        tb_param.transports = theirs[i];
+        say(&b, TB_BORDER_UP, b.dialed, NULL, 0);
+        hear(&b);
+        tb_param.transports = ours[i];
+        carry(&b, &a, true);
+        tb_param.transports = theirs[i];
+        carry(&a, &b, false);
+        tb_param.transports = TB_PARAM_ALL;
+        assert_int_equal(b.answers, 1);
+        assert_int_equal(b.error, TB_ERR_CLOSED);
+        assert_non_null(strstr(b.text, any ? "the job that connects was" : "the job that accepts was"));
+        assert_int_equal(a.answers, any ? 0 : 1);
+        assert_true(any || (a.error == TB_ERR_CLOSED && strstr(a.text, "the job that accepts was") != NULL));
+        assert_true(tb_list_empty(&a.meetings.foreign.links.all) && tb_list_empty(&b.meetings.foreign.links.all));
+        unmake(&a);
+        unmake(&b);
+    }
+}
+
 /* A rank ends that connects to a job once more, which all others have left: all links to that go. */
 static void links_that_go_with_a_rank(void **state)
 {
@@ -372,13 +405,21 @@ static void changed_words_of_another_launcher(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_gets_indices_for_the_other),   cmocka_unit_test(who_has_left_hears_nothing),
-        cmocka_unit_test(both_leave_and_meet_again),         cmocka_unit_test(another_generation_begins_while_one_ends),
-        cmocka_unit_test(generations_beside_each_other),     cmocka_unit_test(some_are_lost),
-        cmocka_unit_test(some_are_lost_while_they_meet),     cmocka_unit_test(losses_without_end),
-        cmocka_unit_test(words_that_come_too_early),         cmocka_unit_test(jobs_that_are_not_alike_do_not_meet),
-        cmocka_unit_test(links_that_go_with_a_rank),         cmocka_unit_test(all_borders_know_before_anybody_is_told),
-        cmocka_unit_test(borders_with_who_is_not_known_yet), cmocka_unit_test(changed_words_of_another_launcher),
+        cmocka_unit_test(each_gets_indices_for_the_other),
+        cmocka_unit_test(who_has_left_hears_nothing),
+        cmocka_unit_test(both_leave_and_meet_again),
+        cmocka_unit_test(another_generation_begins_while_one_ends),
+        cmocka_unit_test(generations_beside_each_other),
+        cmocka_unit_test(some_are_lost),
+        cmocka_unit_test(some_are_lost_while_they_meet),
+        cmocka_unit_test(losses_without_end),
+        cmocka_unit_test(words_that_come_too_early),
+        cmocka_unit_test(jobs_that_are_not_alike_do_not_meet),
+        cmocka_unit_test(jobs_without_relay_do_not_meet),
+        cmocka_unit_test(links_that_go_with_a_rank),
+        cmocka_unit_test(all_borders_know_before_anybody_is_told),
+        cmocka_unit_test(borders_with_who_is_not_known_yet),
+        cmocka_unit_test(changed_words_of_another_launcher),
     };
     return tb_param_load() == TB_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

@@ -29,12 +29,14 @@ static void tell_unaccepted(struct tb_proc proc)
 {
     static struct tb_seldom seldom; /* the engine calls one at a time */
     uint32_t more;
-    char others[64] = "";
+    char others[64] = "", rank[32] = "the agent of this host";
     if (!tb_seldom_may(&seldom, tb_clock_now_real(), &more))
         return;
     if (more > 0)
         snprintf(others, sizeof others, " (and %u more in the last minutes)", more);
-    tb_log(TB_LOG_WARN, "mpi", "a connection to rank %u was not accepted: %s%s", proc.index, tb_error_story(), others);
+    if ((proc.index & TB_PROC_AGENT) == 0)
+        snprintf(rank, sizeof rank, "rank %u", proc.index);
+    tb_log(TB_LOG_WARN, "mpi", "a connection to %s was not accepted: %s%s", rank, tb_error_story(), others);
 }
 
 static void connection(void *context, struct tb_proc proc, enum tb_stream stream, int descriptor)

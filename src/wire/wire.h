@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-#define TB_WIRE_VERSION 7 /* of hop, hello and control frames; a difference ends the connection, with a story */
+#define TB_WIRE_VERSION 8 /* of hop, hello and control frames; a difference ends the connection, with a story */
 
 /* A process of any job that can meet ours. */
 struct tb_proc {

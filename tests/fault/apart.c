@@ -10,6 +10,7 @@
  *      each N     all of N visitors connect at once, each by itself; serve makes more communicators with each of them
  *      join       two processes with a socket between them, whose path is FILE.socket
  *      bad NAME   connect to NAME, and say what came of it
+ *      refused    try to meet once, and say what came of it
  *      closed     serve: close the port at once, and go on
  *      name NAME  serve: publish the port, and accept; visit: look it up, and connect
  *      seek NAME  look it up, at once, and say what came of it */
@@ -333,6 +334,15 @@ static void bad(const char *name)
     CHECK(inter == MPI_COMM_NULL);
 }
 
+static void refused(const char *name)
+{
+    MPI_Comm inter = MPI_COMM_SELF;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    say(serves ? "accept" : "connect", serves ? MPI_Comm_accept(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter)
+                                              : MPI_Comm_connect(name, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter));
+    CHECK(inter == MPI_COMM_NULL);
+}
+
 static void seek(const char *service)
 {
     char port[MPI_MAX_PORT_NAME] = "";
@@ -403,6 +413,10 @@ int main(int argc, char **argv)
         each(name, atoi(argv[4]));
         return MPI_Finalize();
     }
+    if (strcmp(how, "refused") == 0) {
+        refused(name);
+        rounds = 0;
+    }
     for (int i = 0; i < rounds && strcmp(how, "closed") != 0; i++) {
         meet(name, &inter);
         if (strcmp(how, "use") == 0)
@@ -416,7 +430,7 @@ int main(int argc, char **argv)
     }
     if ((strcmp(how, "finish") == 0 || strcmp(how, "keep") == 0) && rank == 0)
         puts("disconnected"), fflush(stdout);
-    if (strcmp(how, "use") != 0 && (strcmp(how, "keep") != 0 || !serves))
+    if (strcmp(how, "use") != 0 && strcmp(how, "refused") != 0 && (strcmp(how, "keep") != 0 || !serves))
         await_word();
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
