@@ -34,6 +34,8 @@ struct tb_meeting_party {
 };
 
 bool tb_meeting_party_is_whole(const void *bytes, size_t length);
+/* TB_ERR_ARGUMENT: a process is in both, and cannot be at both ends of a communicator. */
+int tb_meeting_parties_differ(const void *one, size_t one_length, const void *other, size_t other_length);
 
 void tb_meeting_put(struct tb_writer *w, const struct tb_meeting *meeting);
 int tb_meeting_get(struct tb_reader *r, struct tb_meeting *meeting); /* points into the frame */

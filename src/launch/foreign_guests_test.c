@@ -30,6 +30,27 @@ static void who_accepts_survives_those_who_come(void **state)
     unmake(&b);
 }
 
+/* In one job, threads of one process: both are told, whichever comes first, and the next two meet. */
+static void who_is_in_both_groups(void **state)
+{
+    struct side a;
+    make(&a, 0x11111111);
+    open_port(&a);
+    for (int i = 0; i < 2; i++) {
+        want(&a, 1, i == 0 ? TB_MEETING_ACCEPT : TB_MEETING_CONNECT, a.name, CONTEXT, 0, 2);
+        want(&a, 1, i == 0 ? TB_MEETING_CONNECT : TB_MEETING_ACCEPT, a.name, CONTEXT, 1, 2);
+        assert_int_equal(a.answers, 2);
+        assert_int_equal(a.error, TB_ERR_ARGUMENT);
+        assert_non_null(strstr(a.text, "process 1 is in both groups"));
+        a.answers = 0;
+    }
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, 1);
+    want(&a, 1, TB_MEETING_CONNECT, a.name, 0, 1, 2);
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(a.error, TB_OK);
+    unmake(&a);
+}
+
 static void those_who_wait_are_told(void **state)
 {
     struct side a, b;
@@ -283,6 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_accepts_survives_those_who_come),
+        cmocka_unit_test(who_is_in_both_groups),
         cmocka_unit_test(those_who_wait_are_told),
         cmocka_unit_test(who_accepts_waits_for_the_next),
         cmocka_unit_test(who_accepts_is_not_kept_longer_than_it_wants),

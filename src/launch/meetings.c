@@ -202,8 +202,14 @@ static void meet(struct tb_meetings *m, struct guest *other, const struct tb_acc
 {
     struct tb_foreign_link *link = other->link;
     if (link == NULL) {
-        answer(m, who->rank, who->question, other->bytes, other->length);
-        answer(m, other->rank, other->number, who->party, who->length);
+        int rc = tb_meeting_parties_differ(who->party, who->length, other->bytes, other->length);
+        if (rc == TB_OK) {
+            answer(m, who->rank, who->question, other->bytes, other->length);
+            answer(m, other->rank, other->number, who->party, who->length);
+        } else {
+            refuse(m, who->rank, who->question, rc);
+            refuse(m, other->rank, other->number, rc);
+        }
         guest_free(other);
         return;
     }

@@ -20,9 +20,11 @@
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
 
-/* Of what keeps groups from meeting, nearly all is about the port. */
+/* Of what keeps groups from meeting, nearly all is about the port; what is wrong with an argument, about the groups. */
 static int class_of(int error)
 {
+    if (error == TB_ERR_ARGUMENT)
+        return MPI_ERR_COMM;
     return error == TB_ERR_CLOSED || error == TB_ERR_TIMEOUT ? MPI_ERR_PORT : tb_error_class_of(error);
 }
 
