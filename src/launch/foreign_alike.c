@@ -81,6 +81,9 @@ int tb_foreign_alike_get(struct tb_reader *r, const struct tb_address_book *book
         return tb_error(TB_ERR_UNSUPPORTED, "the two jobs are of different versions of Tombolo");
     if (machine != tb_wire_machine())
         return tb_error(TB_ERR_UNSUPPORTED, "the two jobs run on machines that write numbers differently");
+    if (*job == book->job)
+        return tb_error(TB_ERR_UNSUPPORTED, "who connects is of this job itself: the name of the port is not as "
+                                            "MPI_Open_port has given it");
     if (!relays && has_relay()) /* if both have none, both are told when somebody accepts */
         return no_relay(TB_ERR_UNSUPPORTED, "connects");
     if (sum != parameters(book))

@@ -159,6 +159,30 @@ void tb_foreign_jobs_told(struct tb_foreign_jobs *jobs, uint32_t host, uint32_t 
 
 /* ---- connecting -------------------------------------------------------------------------------------------------- */
 
+/* Whose port it is: of another job, that says where to go. A number too near to ours is more often one of ours that was
+ * typed wrong. */
+static int check_port(const struct tb_foreign_jobs *jobs, const struct tb_meeting *meeting,
+                      const struct tb_port_name *port)
+{
+    int length = (int)meeting->name_length;
+    uint32_t own = jobs->book->job;
+    if (port->job == own)
+        return tb_error(TB_ERR_CLOSED,
+                        "this job has no port \"%.*s\" that is open: it was closed, or its owner has ended", length,
+                        meeting->name);
+    if (port->addresses[0] == 0)
+        return tb_error(TB_ERR_CLOSED,
+                        "the port \"%.*s\" is of another job, and names no address: it can be reached in its job alone",
+                        length, meeting->name);
+    if (tb_foreign_alike_far(jobs->book, port->job, TB_JOB_RANKS_LIMIT) == TB_OK)
+        return TB_OK;
+    return tb_error(
+        TB_ERR_CLOSED,
+        "this job has no port \"%.*s\", and the number of a job in that name, %08x, is too near to its own, "
+        "%08x: the name is not as MPI_Open_port has given it; if it is, start one of the two jobs again",
+        length, meeting->name, port->job, own);
+}
+
 void tb_foreign_jobs_connect(struct tb_foreign_jobs *jobs, uint32_t rank, uint32_t number,
                              const struct tb_meeting *meeting)
 {
@@ -166,16 +190,8 @@ void tb_foreign_jobs_connect(struct tb_foreign_jobs *jobs, uint32_t rank, uint32
     struct tb_foreign_link *link = NULL;
     uint64_t patience = meeting->patience > 0 ? meeting->patience : tb_param.link_patience;
     int rc = tb_port_name_parse(meeting->name, meeting->name_length, &port);
-    if (rc == TB_OK && port.job == jobs->book->job)
-        rc =
-            tb_error(TB_ERR_CLOSED, "this job has no port \"%.*s\" that is open: it was closed, or its owner has ended",
-                     (int)meeting->name_length, meeting->name);
-    else if (rc == TB_OK && port.addresses[0] == 0)
-        rc = tb_error(TB_ERR_CLOSED,
-                      "the port \"%.*s\" is of another job, and names no address: it can be reached in its job alone",
-                      (int)meeting->name_length, meeting->name);
-    else if (rc == TB_OK)
-        rc = tb_foreign_alike_far(jobs->book, port.job, TB_JOB_RANKS_LIMIT);
+    if (rc == TB_OK)
+        rc = check_port(jobs, meeting, &port);
     if (rc == TB_OK && !tb_meeting_party_is_whole(meeting->bytes, meeting->length))
         rc = tb_error(TB_ERR_PROTOCOL, "who connects to a port says nothing sensible of itself");
     if (rc == TB_OK)
@@ -312,10 +328,10 @@ int tb_foreign_jobs_accept(struct tb_foreign_jobs *jobs, struct tb_foreign_link 
 }
 
 /* The context is one of theirs: it cannot be in use here, and will not be made up here. */
-static bool is_acceptance(const struct tb_foreign_link *link, uint32_t number, const void *party, size_t length)
+static bool is_acceptance(uint32_t number, const void *party, size_t length)
 {
     struct tb_meeting_party head;
-    if (number != link->port_job || !tb_meeting_party_is_whole(party, length))
+    if (!tb_meeting_party_is_whole(party, length))
         return false;
     memcpy(&head, party, sizeof head);
     return tb_context_is_of(head.context, number);
@@ -327,8 +343,12 @@ static int take_acceptance(struct tb_foreign_link *link, struct tb_reader *r)
     uint32_t number = tb_get_u32(r);
     uint64_t generation = tb_get_u64(r);
     const void *party = tb_get_bytes(r, &length);
+    if (r->error == TB_OK && link->phase == TB_FOREIGN_ASKING && number != link->port_job)
+        return tb_error(TB_ERR_CLOSED,
+                        "the port is of job %08x, and the name says %08x: it is not as MPI_Open_port has given it",
+                        number, link->port_job);
     if (link->phase != TB_FOREIGN_ASKING || generation == 0 || tb_reader_end(r) != TB_OK ||
-        !is_acceptance(link, number, party, length))
+        !is_acceptance(number, party, length))
         return tb_error(TB_ERR_PROTOCOL, "the other job says nothing sensible");
     int rc = tb_foreign_link_keep(party, length, &link->their, &link->their_length);
     struct tb_foreign_job *pending = link->job, *job = pending;

@@ -223,8 +223,9 @@ static void jobs_that_are_not_alike_do_not_meet(void **state)
     make(&b, 0x11111112); /* contexts could be the same */
     open_port(&a);
     want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1);
-    assert_int_equal(b.error, TB_ERR_UNSUPPORTED);
+    assert_int_equal(b.error, TB_ERR_CLOSED);
     assert_non_null(strstr(b.text, "too near"));
+    assert_non_null(strstr(b.text, "not as MPI_Open_port has given it"));
     b.answers = 0;
     b.book.job = 0x77777777; /* one that does not look, is refused by the other */
     want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1);
@@ -234,6 +235,13 @@ static void jobs_that_are_not_alike_do_not_meet(void **state)
     assert_int_equal(b.error, TB_ERR_CLOSED);
     assert_non_null(strstr(b.text, "too near"));
     assert_true(tb_list_empty(&a.meetings.foreign.links.all));
+    b.book.job = 0x77777777; /* it has come to itself */
+    want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1);
+    b.book.job = 0x11111111;
+    come(&b, &a);
+    carry(&a, &b, false);
+    assert_int_equal(b.error, TB_ERR_CLOSED);
+    assert_non_null(strstr(b.text, "of this job itself"));
     unmake(&a);
     unmake(&b);
 }

@@ -1,6 +1,6 @@
 /* Groups that find each other by a port: the ranks with odd and with even numbers, then the ranks and processes that
- * they have started; many pairs one after the other, ports that are closed, gone or were never there, time limits, and
- * MPI_Comm_join by a socket. */
+ * they have started; many pairs one after the other, ports that are closed, gone or were never there, names that were
+ * typed wrong, time limits, and MPI_Comm_join by a socket. */
 #include "test.h"
 
 #include <sys/socket.h>
@@ -72,6 +72,22 @@ static int stranger(MPI_Comm parent, const char *name)
     greet(inter, 18, 17);
     MPI_Comm_disconnect(&inter);
     return test_end();
+}
+
+/* Each character of the name, typed wrong. */
+static void mistyped(void)
+{
+    char name[MPI_MAX_PORT_NAME], wrong[MPI_MAX_PORT_NAME];
+    MPI_Comm inter;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Open_port(MPI_INFO_NULL, name);
+    for (size_t i = 0; name[i] != 0 && name[i] != '@'; i++) {
+        memcpy(wrong, name, sizeof name);
+        wrong[i] = name[i] == '1' ? '2' : '1';
+        CHECK_CLASS(MPI_Comm_connect(wrong, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter), MPI_ERR_PORT);
+    }
+    MPI_Close_port(name);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
 static void failures(void)
@@ -270,6 +286,7 @@ int main(int argc, char **argv)
     strangers();
     if (!test_peer()) {
         failures();
+        mistyped();
         closed_while_waiting();
         join_nobody();
         join_the_closed();
