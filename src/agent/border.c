@@ -1,6 +1,8 @@
 #include "agent/border.h"
 
 #include "agent/attempt.h"
+#include "agent/unanswered.h"
+
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -34,6 +36,7 @@ struct border_dial {
     uint32_t count, open;
     bool chosen; /* one was confirmed */
     char addresses[600], why[900];
+    struct tb_unanswered unanswered;
     struct tb_timer overdue;
     struct border_try {
         struct tb_attempt attempt;
@@ -393,15 +396,25 @@ static void dial_fail(struct border_dial *dial)
     dial_end(dial);
 }
 
+/* All were tried in vain. What somebody has answered tells more than that others have not. */
+static void dial_end_tries(struct border_dial *dial)
+{
+    char all[640];
+    if (dial->why[0] == 0) {
+        tb_unanswered_print(&dial->unanswered, all, sizeof all);
+        snprintf(dial->why, sizeof dial->why, "%s: the job of the port has ended, or cannot be reached from host %s",
+                 all, dial->border->member->name);
+    }
+    dial_fail(dial);
+}
+
 static void explain(struct border_try *try, enum tb_attempt_event event)
 {
     struct border_dial *dial = try->dial;
     char where[80];
     tb_address_print(&try->address, where, sizeof where);
     if (event == TB_ATTEMPT_FAILED)
-        snprintf(dial->why, sizeof dial->why,
-                 "nobody answers at %s (%s): the job of the port has ended, or cannot be reached from host %s", where,
-                 strerror(try->attempt.error), dial->border->member->name);
+        tb_unanswered_add(&dial->unanswered, &try->address, try->attempt.error);
     else if (event == TB_ATTEMPT_VERSION)
         snprintf(dial->why, sizeof dial->why, "the job at %s is of another version of Tombolo", where);
     else if (event == TB_ATTEMPT_TROUBLE)
@@ -437,7 +450,7 @@ static void attempt_event(struct tb_attempt *attempt, enum tb_attempt_event even
         dial->chosen = dial->chosen && !attempt->confirmed;
     }
     if (--dial->open == 0)
-        dial_fail(dial);
+        dial_end_tries(dial);
 }
 
 static void dial_overdue(struct tb_timer *timer)
@@ -451,7 +464,6 @@ static void dial_begin(struct border_dial *dial)
 {
     char *rest = NULL, copy[sizeof dial->addresses];
     snprintf(copy, sizeof copy, "%s", dial->addresses);
-    snprintf(dial->why, sizeof dial->why, "the name of the port has no address that can be used: %s", copy);
     for (char *word = strtok_r(copy, ",", &rest); word != NULL && dial->count < TB_HOST_ADDRESS_LIMIT;
          word = strtok_r(NULL, ",", &rest)) {
         struct border_try *try = &dial->tries[dial->count];
@@ -470,6 +482,9 @@ static void dial_begin(struct border_dial *dial)
             explain(try, TB_ATTEMPT_FAILED);
         }
     }
+    if (dial->count == 0)
+        snprintf(dial->why, sizeof dial->why, "the name of the port has no address that can be used: %s",
+                 dial->addresses);
 }
 
 static void take_dial(struct tb_border *b, uint32_t number, struct tb_reader *r)
@@ -495,7 +510,7 @@ static void take_dial(struct tb_border *b, uint32_t number, struct tb_reader *r)
     tb_timer_set(b->member->loop, &dial->overdue, patience);
     dial_begin(dial);
     if (dial->open == 0)
-        dial_fail(dial);
+        dial_end_tries(dial);
 }
 
 /* ---- what the launcher says -------------------------------------------------------------------------------------- */
