@@ -37,6 +37,28 @@ static const char *file;
 
 /* ---- everything -------------------------------------------------------------------------------------------------- */
 
+/* Nobody receives them before all have left: each side may keep as many as the other may send without asking. */
+static void use_early_messages(MPI_Comm inter)
+{
+    enum { EARLY = 40, BYTES = 16000 };
+    static char out[EARLY][BYTES], in[BYTES];
+    int others;
+    MPI_Request requests[EARLY];
+    MPI_Comm_remote_size(inter, &others);
+    for (int i = 0; i < EARLY && rank == 0; i++) {
+        memset(out[i], i, BYTES);
+        MPI_Isend(out[i], BYTES, MPI_CHAR, others - 1, 9, inter, &requests[i]);
+    }
+    MPI_Barrier(inter);
+    MPI_Barrier(inter); /* and they have come, as far as they may */
+    for (int i = 0; i < EARLY && rank == size - 1; i++) {
+        MPI_Recv(in, BYTES, MPI_CHAR, 0, 9, inter, MPI_STATUS_IGNORE);
+        CHECK(in[0] == i && in[BYTES - 1] == i);
+    }
+    if (rank == 0)
+        MPI_Waitall(EARLY, requests, MPI_STATUSES_IGNORE);
+}
+
 static void use_messages(MPI_Comm inter)
 {
     enum { LONG = 3000000 };
@@ -176,6 +198,7 @@ static void use(MPI_Comm inter)
 {
     MPI_Comm all;
     use_messages(inter);
+    use_early_messages(inter);
     MPI_Intercomm_merge(inter, serves, &all);
     use_collectives(all);
     use_window(all);
