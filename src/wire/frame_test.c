@@ -59,7 +59,7 @@ static void test_sealed(void **state)
 /* The bytes on the wire are the same whatever machine wrote them. */
 static void test_bytes(void **state)
 {
-    static const uint8_t hop_bytes[24] = {7,    1,    1,    0,    0x45, 0x23, 1,    0,    0xa4, 0xa3, 0xa2, 0xa1,
+    static const uint8_t hop_bytes[24] = {8,    1,    1,    0,    0x45, 0x23, 1,    0,    0xa4, 0xa3, 0xa2, 0xa1,
                                           0xb4, 0xb3, 0xb2, 0xb1, 0xc4, 0xc3, 0xc2, 0xc1, 0,    0,    0,    0};
     static const uint8_t envelope_bytes[64] = {
         4,    3,    2,    1,    8,    7,    6,    5,    0x14, 0x13, 0x12, 0x11, 0x18, 0x17, 0x16, 0x15,
@@ -112,7 +112,7 @@ static int get_changed_hop(size_t offset, uint8_t value)
 
 static void test_bad_hop(void **state)
 {
-    assert_int_equal(get_changed_hop(0, 7), TB_OK);
+    assert_int_equal(get_changed_hop(0, 8), TB_OK);
     assert_int_equal(get_changed_hop(0, 1), TB_ERR_PROTOCOL);
     assert_non_null(strstr(tb_error_story(), "version 1"));
     assert_int_equal(get_changed_hop(0, 0), TB_ERR_PROTOCOL);
