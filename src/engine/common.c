@@ -102,7 +102,8 @@ static bool must_call(const struct tb_common_drive *s)
     return tb_common_gives(s) || s->is_long || s->what == TB_COMPOSITE_BARRIER;
 }
 
-/* Whether the awaited rank has done its collective of this number without a call: it was another one. */
+/* Whether the awaited rank has done its collective of this number without a call: it was another one, or that rank was
+ * told sooner that somebody has given it up, and by whom comes here in a moment. */
 static bool passed_by(struct tb_common_drive *s, const struct tb_board_cell *cell)
 {
     if (TB_LIKELY(++s->looks % LOOKS_PATIENCE != 0))
@@ -110,10 +111,13 @@ static bool passed_by(struct tb_common_drive *s, const struct tb_board_cell *cel
     uint32_t rank = tb_common_who(s, s->called);
     if (!tb_board_passed(s->board, rank, s->drive.place))
         return false;
+    if (tb_board_called(cell, s->drive.place))
+        return true;
+    if (!tb_common_is_missed(s))
+        return false;
     const struct tb_board_member *m = tb_board_member_of(s->board, rank);
     bool left = atomic_load_explicit(&m->done.value, memory_order_relaxed) == TB_BOARD_LEFT;
-    if (!tb_board_called(cell, s->drive.place))
-        s->drive.error = tb_common_different(s, tb_common_rank(s, s->called), left ? "nothing and has left" : NULL);
+    s->drive.error = tb_common_different(s, tb_common_rank(s, s->called), left ? "nothing and has left" : NULL);
     return true;
 }
 
@@ -388,6 +392,7 @@ static bool common_start(struct tb_drive *d, void *state, bool idle)
     d->error = state_gather(s);
     s->stage = STAGE_OPEN;
     s->called = s->awaited = s->behind = s->looks = 0;
+    s->missed = 0;
     s->foreign = s->given_up = s->heard_long = s->direct = false;
     s->is_long = s->bytes > TB_BOARD_SHORT || d->step->items > 1;
     tb_list_init(&s->in_line);
@@ -577,6 +582,7 @@ const struct tb_driver_table tb_driver_common = {.name = "common memory",
                                                  .extend = common_extend,
                                                  .stop = common_stop,
                                                  .advance = common_advance,
+                                                 .deadline = tb_common_deadline,
                                                  .concerns = common_concerns,
                                                  .lose = common_lose,
                                                  .give_up = common_give_up,

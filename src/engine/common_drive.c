@@ -1,5 +1,9 @@
 #include "engine/common_drive.h"
 
+#include "engine/engine_state.h"
+
+#define HEARSAY_NS 200000000u /* for what another one was told before this rank to come here, too */
+
 const char *tb_common_name(unsigned what)
 {
     static const enum tb_operation operations[TB_COMPOSITE_COUNT] = {
@@ -59,4 +63,33 @@ int tb_common_disagreement(const struct tb_common_drive *s, const struct tb_boar
 int tb_common_abandoned(const struct tb_common_drive *s, uint32_t rank)
 {
     return tb_error(TB_ERR_MISMATCH, "%s: rank %u has given up", name_here(s), tb_common_rank(s, rank));
+}
+
+bool tb_common_is_missed(struct tb_common_drive *s)
+{
+    uint64_t now = tb_clock_now(s->common->engine->config.transport.clock);
+    if (s->missed == 0)
+        s->missed = now;
+    return now - s->missed >= HEARSAY_NS;
+}
+
+static uint64_t line_deadline(const struct tb_common *c)
+{
+    uint64_t next = TB_NEVER;
+    const struct tb_common_drive *s;
+    TB_LIST_EACH (s, &c->line, const struct tb_common_drive, in_line)
+        if (TB_UNLIKELY(s->missed > 0) && s->missed + HEARSAY_NS < next)
+            next = s->missed + HEARSAY_NS;
+    return next;
+}
+
+uint64_t tb_common_deadline(const struct tb_list *active)
+{
+    uint64_t next = TB_NEVER;
+    const struct tb_common *c;
+    TB_LIST_EACH (c, active, const struct tb_common, busy) {
+        uint64_t own = line_deadline(c);
+        next = own < next ? own : next;
+    }
+    return next;
 }

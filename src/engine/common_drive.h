@@ -56,6 +56,7 @@ struct tb_common_drive {
     uint32_t awaited;       /* of these, those that this rank has waited for */
     uint32_t behind;        /* of these, the one that has finished least: so many places before this one */
     uint32_t looks;         /* without success */
+    uint64_t missed;        /* since when it is known that a rank has gone on without a call; 0: none has */
     bool foreign;           /* another collective of the same number has been heard of, */
     bool given_up;          /* or that another rank has given it up: */
     uint8_t foreign_operation;
@@ -191,6 +192,13 @@ static inline const uint64_t *tb_block_words(const struct tb_board_cell *cell)
 {
     return (const uint64_t *)(const void *)cell->data;
 }
+
+/* ---- who has gone on without a call ------------------------------------------------------------------------------ */
+
+/* One that is awaited has: whether that was seen so long ago that nothing comes any more that says why. */
+bool tb_common_is_missed(struct tb_common_drive *s);
+/* When that is next to be asked, of all channels in the list; TB_NEVER: not at all. */
+uint64_t tb_common_deadline(const struct tb_list *active);
 
 /* ---- what goes wrong (each tells the story and returns the error) ------------------------------------------------ */
 
