@@ -216,6 +216,19 @@ static void words_that_come_too_early(void **state)
     }
 }
 
+/* A job that takes itself for another one connects; what it is told. */
+static void connect_as(struct side *b, struct side *a, uint32_t job, const char *told)
+{
+    uint32_t own = b->book.job;
+    b->book.job = job;
+    want(b, 0, TB_MEETING_CONNECT, a->name, 0, 0, 1);
+    b->book.job = own;
+    come(b, a);
+    carry(a, b, false);
+    assert_int_equal(b->error, TB_ERR_CLOSED);
+    assert_non_null(strstr(b->text, told));
+}
+
 static void jobs_that_are_not_alike_do_not_meet(void **state)
 {
     struct side a, b;
@@ -227,21 +240,10 @@ static void jobs_that_are_not_alike_do_not_meet(void **state)
     assert_non_null(strstr(b.text, "too near"));
     assert_non_null(strstr(b.text, "not as MPI_Open_port has given it"));
     b.answers = 0;
-    b.book.job = 0x77777777; /* one that does not look, is refused by the other */
-    want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1);
-    b.book.job = 0x11111112;
-    come(&b, &a);
-    carry(&a, &b, false);
-    assert_int_equal(b.error, TB_ERR_CLOSED);
-    assert_non_null(strstr(b.text, "too near"));
+    connect_as(&b, &a, 0x77777777, "too near"); /* one that does not look, is refused by the other */
     assert_true(tb_list_empty(&a.meetings.foreign.links.all));
-    b.book.job = 0x77777777; /* it has come to itself */
-    want(&b, 0, TB_MEETING_CONNECT, a.name, 0, 0, 1);
-    b.book.job = 0x11111111;
-    come(&b, &a);
-    carry(&a, &b, false);
-    assert_int_equal(b.error, TB_ERR_CLOSED);
-    assert_non_null(strstr(b.text, "of this job itself"));
+    b.book.job = 0x11111111; /* it has come to itself */
+    connect_as(&b, &a, 0x77777777, "of this job itself");
     unmake(&a);
     unmake(&b);
 }
