@@ -74,14 +74,23 @@ static int64_t guided_color(const struct tb_info *info, bool sets_too)
     return set != NULL ? set_color(tb_pset_find(set)) : TB_COLOR_NONE;
 }
 
+typedef int64_t resource_row[TB_RESOURCE_COUNT]; /* a colour for each kind */
+
+/* What the ranks of a communicator have, of an intercommunicator those of both groups. */
+struct resource_table {
+    resource_row *mine, *theirs;
+    uint32_t count, their_count;
+};
+
 /* The widest kind of which the ranks do not all share the same one. TB_RESOURCE_COUNT: there is none. */
-static enum tb_resource widest_difference(const int64_t (*all)[TB_RESOURCE_COUNT], uint32_t size)
+static enum tb_resource widest_difference(const struct resource_table *table)
 {
     for (int kind = 0; kind < TB_RESOURCE_COUNT; kind++) {
         bool different = false, any = false;
-        for (uint32_t rank = 0; rank < size; rank++) {
-            different = different || all[rank][kind] != all[0][kind];
-            any = any || all[rank][kind] != TB_COLOR_NONE;
+        for (uint32_t i = 0; i < table->count + table->their_count; i++) {
+            int64_t color = i < table->count ? table->mine[i][kind] : table->theirs[i - table->count][kind];
+            different = different || color != table->mine[0][kind];
+            any = any || color != TB_COLOR_NONE;
         }
         if (different && any)
             return (enum tb_resource)kind;
@@ -89,34 +98,51 @@ static enum tb_resource widest_difference(const int64_t (*all)[TB_RESOURCE_COUNT
     return TB_RESOURCE_COUNT;
 }
 
+/* Gets everyone's row. `error`: this rank has nothing to tell, and all hear so. */
+static int resource_table_fill(struct tb_comm *comm, int error, const resource_row *mine, struct resource_table *table)
+{
+    struct tb_comm *local = comm->inter ? comm->local : comm;
+    if (error == TB_OK)
+        error = tb_comm_exchange(local, mine, sizeof *mine, table->mine);
+    else
+        tb_comm_refuse(local, TB_OPERATION_ALLGATHER, error);
+    if (!comm->inter)
+        return error;
+    struct tb_news ours = {table->mine, comm->size * sizeof *table->mine}, theirs;
+    uint64_t context;
+    error = tb_agree_inter(error, comm, &ours, &theirs, &context);
+    tb_context_put_back(context);
+    if (error == TB_OK && theirs.bytes != comm->remote_size * sizeof *table->theirs)
+        error = tb_error(TB_ERR_PROTOCOL, "the other group has sent %zu bytes for the places of %u ranks", theirs.bytes,
+                         comm->remote_size);
+    table->theirs = theirs.data;
+    table->their_count = comm->remote_size;
+    return error;
+}
+
 /* By the widest level, from sites down, at which the ranks, all of whom ask for it, are not all together; what is below
  * hosts they tell each other. They do so in any case, so that all hear of one that cannot go on. */
 static int unguided_color(struct tb_comm *comm, char *name, int64_t *color)
 {
-    struct tb_comm *local = comm->inter ? comm->local : comm;
-    int64_t mine[TB_RESOURCE_COUNT];
-    int64_t(*all)[TB_RESOURCE_COUNT] = malloc(comm->size * sizeof *all);
+    resource_row mine;
+    struct resource_table table = {.mine = malloc(comm->size * sizeof *table.mine), .count = comm->size};
     int type, error = tb_place_type_widest(comm, &type);
-    if (error == TB_OK && all == NULL)
+    if (error == TB_OK && table.mine == NULL)
         error = tb_error(TB_ERR_MEMORY, "out of memory for the places of %u ranks", comm->size);
-    if (error < 0) {
-        tb_comm_refuse(local, TB_OPERATION_ALLGATHER, error);
-        free(all);
-        return error;
-    }
     tb_resource_read(mine);
     for (int kind = 0; kind < TB_RESOURCE_COUNT; kind++)
         mine[kind] = tb_foreign_color(comm, resource_color((enum tb_resource)kind, mine[kind]));
-    error = tb_comm_exchange(local, mine, sizeof mine, all);
-    enum tb_resource kind = error == TB_OK ? widest_difference(all, comm->size) : TB_RESOURCE_COUNT;
-    if (type != TB_PLACE_TYPE_NONE) {
+    error = resource_table_fill(comm, error, &mine, &table);
+    enum tb_resource kind = error == TB_OK ? widest_difference(&table) : TB_RESOURCE_COUNT;
+    if (error == TB_OK && type != TB_PLACE_TYPE_NONE) {
         tb_place_type_print(type, name);
         *color = tb_foreign_color(comm, place_color(type));
     } else if (kind != TB_RESOURCE_COUNT) {
         snprintf(name, TB_PLACE_TYPE_BYTES, "%s", tb_resource_name(kind));
         *color = mine[kind];
     }
-    free(all);
+    free(table.mine);
+    free(table.theirs);
     return error;
 }
 

@@ -6,6 +6,7 @@
 
 #define RANKS 64
 #define TEXT  128
+#define KIND  48 /* of the name of a type of resource */
 
 struct view {
     int *depths, **colors, **levels;
@@ -122,9 +123,24 @@ static void parts(const struct view *world)
 }
 
 /* Each side sees its own group. */
+/* By what MPI_COMM_TYPE_HW_UNGUIDED divides, "" if by nothing. */
+static MPI_Comm unguided(MPI_Comm comm, char *kind)
+{
+    MPI_Comm part = MPI_COMM_WORLD;
+    MPI_Info info;
+    int flag;
+    *kind = 0;
+    MPI_Info_create(&info);
+    MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_UNGUIDED, -test_rank, info, &part);
+    MPI_Info_get(info, "mpi_hw_resource_type", KIND - 1, kind, &flag);
+    MPI_Info_free(&info);
+    return part;
+}
+
 static void between(const struct view *world)
 {
     MPI_Comm half, inter, part, merged;
+    char kind[KIND], of_world[KIND];
     int size, remote;
     if (test_size < 2)
         return;
@@ -138,8 +154,13 @@ static void between(const struct view *world)
         CHECK_EQUAL(v.depths[rank], w.depths[rank]);
         CHECK(memcmp(v.colors[rank], w.colors[rank], (size_t)w.depths[rank] * sizeof(int)) == 0, "rank %d", rank);
     }
-    /* Both groups are divided alike, by what is known of both. */
-    MPI_Comm_split_type(inter, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &part);
+    /* Both groups are divided alike, by what is known of both, who are all ranks. */
+    part = unguided(MPI_COMM_WORLD, of_world);
+    if (part != MPI_COMM_NULL)
+        MPI_Comm_free(&part);
+    part = unguided(inter, kind);
+    CHECK(strcmp(kind, of_world) == 0, "two groups are divided by \"%s\", the same ranks as one by \"%s\"", kind,
+          of_world);
     if (part != MPI_COMM_NULL) {
         int mine, theirs;
         MPI_Comm_size(part, &mine);
@@ -240,14 +261,10 @@ static void walk(char *text)
     *text = 0;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (;;) {
-        MPI_Info info;
-        char kind[MPI_MAX_INFO_VAL] = "";
-        int flag = 0, smaller = 0, result = -1;
-        MPI_Info_create(&info);
-        MPI_Comm_split_type(comm, MPI_COMM_TYPE_HW_UNGUIDED, -test_rank, info, &next);
-        MPI_Info_get(info, "mpi_hw_resource_type", sizeof kind - 1, kind, &flag);
-        MPI_Info_free(&info);
-        if (flag) {
+        char kind[KIND];
+        int smaller = 0, result = -1;
+        next = unguided(comm, kind);
+        if (*kind != 0) {
             same = guided(comm, MPI_COMM_TYPE_HW_GUIDED, kind);
             CHECK((same == MPI_COMM_NULL) == (next == MPI_COMM_NULL), "%s alone", kind);
             if (same != MPI_COMM_NULL) {
@@ -260,7 +277,7 @@ static void walk(char *text)
         if (next == MPI_COMM_NULL)
             return;
         MPI_Comm_size(next, &smaller);
-        CHECK(flag && smaller < size, "%d ranks of %d share %s", smaller, size, kind);
+        CHECK(*kind != 0 && smaller < size, "%d ranks of %d share %s", smaller, size, kind);
         CHECK(width_of(kind) > before, "%s behind one of width %d", kind, before);
         before = width_of(kind);
         size = smaller;

@@ -54,7 +54,7 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
     struct tb_levels l;
     struct tb_builder b;
     int error = tb_levels_open(&l, c, 0);
-    uint32_t come[TB_LEVEL_SHARES];
+    uint32_t come[TB_LEVEL_SHARES] = {0};
     if (error == TB_OK) {
         tb_builder_open(&b, tb_pieces(c));
         struct tb_level_shares shares = tb_shares_alike(tb_levels_packed(&l, k) ? l.parts : 1, b.program.pieces);
@@ -62,10 +62,10 @@ static int levels_make(const struct tb_collective *c, const struct tb_level_kind
         uint32_t met = whole.ready;
         for (uint32_t i = 0; error == TB_OK && tb_levels_leads(&l) && i < shares.count; i++)
             error = share_make(&b, c, k, i, &shares, &whole, &come[i]);
+        tb_builder_fail(&b, error);
         tb_levels_cast(&b, &l, k, 0, come, &shares, met);
         tb_levels_out(&b, &l, 1, come, &shares, met);
         tb_builder_places(&b, TB_COLLECTIVE_PLACES);
-        tb_builder_fail(&b, error);
         error = tb_builder_finish(&b, program);
     }
     tb_levels_close(&l);
