@@ -1,7 +1,8 @@
 /* Between two groups: in each one the blocks of all ranks go up to its leader, bundled at each level, the two leaders
  * exchange them, ordered by ranks, and pass what they got down to their groups. So the blocks of a group cross to each
  * place of the other one once. Ranks know the sizes of the other group's blocks, but not of their own group's: these
- * are told before the blocks. A rank keeps the blocks of the other group as they come, to pass them on. */
+ * are told before the blocks. What comes of the other group is passed on from where it is to be, in allgatherv from
+ * WORK. */
 #include "collectives/bundles.h"
 #include "collectives/sides.h"
 
@@ -14,14 +15,14 @@ enum { EDGE_SIZES, EDGE_UP, EDGE_DOWN };
         */
 
 /* One rank's part of it. In WORK are first the blocks that it collects, at the leader then the same by ranks unless
- * they are so already, and last those of the other group. */
+ * they are so already, and last those of the other group if blocks are of any length. */
 struct trade {
     struct tb_builder *b;
     const struct tb_side *s;
     const struct tb_levels *l;
     struct tb_bundles x;
     struct tb_bundle mine;
-    bool leads, alone, sorts;
+    bool leads, alone, sorts, sized;
     struct tb_slice theirs;
     uint32_t bound;
 };
@@ -61,17 +62,24 @@ static uint32_t sizes_collect(struct trade *w)
 
 static int room_bind(struct trade *w)
 {
-    uint32_t mine = w->alone ? 0 : w->mine.count, sorted = w->sorts ? mine : 0, theirs = w->s->of->remote_size;
+    uint32_t mine = w->alone ? 0 : w->mine.count, sorted = w->sorts ? mine : 0;
+    uint32_t theirs = w->sized ? 0 : w->s->of->remote_size, measured = TB_STEP_NONE;
     uint32_t told = sizes_collect(w), total = mine + sorted + theirs, first = w->alone ? 1 : mine;
-    uint32_t measured = tb_builder_measure(w->b, tb_slice_many(TB_SYMBOL_OUT, 0, theirs), first);
+    w->theirs = tb_slice_many(TB_SYMBOL_OUT, 0, w->s->of->remote_size);
+    if (!w->sized)
+        measured = tb_builder_measure(w->b, w->theirs, first);
+    if (total == 0)
+        return TB_OK;
     uint32_t *sizes = malloc(total * sizeof(*sizes));
     if (sizes == NULL)
         return tb_error(TB_ERR_MEMORY, "no memory for the sizes of %u blocks", total);
     for (uint32_t i = 0; i < total; i++)
         sizes[i] = i < mine ? i : i < mine + sorted ? w->x.at[i - mine] : first + i - mine - sorted;
-    w->theirs = tb_slice_many(TB_SYMBOL_WORK, mine + sorted, theirs);
+    if (!w->sized)
+        w->theirs = tb_slice_many(TB_SYMBOL_WORK, mine + sorted, theirs);
     w->bound = tb_builder_bind_list(w->b, sizes, total);
-    tb_builder_after(w->b, measured);
+    if (!w->sized)
+        tb_builder_after(w->b, measured);
     for (uint32_t i = 0; i < told; i++)
         tb_builder_after(w->b, i);
     w->x.bound = w->bound;
@@ -129,11 +137,12 @@ static void blocks_cross(struct trade *w)
     tb_after_pieces(w->b, sorted);
 }
 
-static uint32_t blocks_receive(struct trade *w, uint32_t from)
+static uint32_t blocks_receive(struct trade *w, uint32_t from, uint16_t edge)
 {
-    uint32_t step = tb_builder_receive(w->b, from, EDGE_DOWN, w->theirs);
+    uint32_t step = tb_builder_receive(w->b, from, edge, w->theirs);
     chunks_cut(w, w->theirs.count);
-    tb_builder_after(w->b, w->bound);
+    if (!w->sized)
+        tb_builder_after(w->b, w->bound);
     return step;
 }
 
@@ -143,22 +152,21 @@ static void blocks_pass(struct trade *w)
     const struct tb_level_kinds k = {.wide = TB_LEVEL_FLAT, .narrow = TB_LEVEL_BINOMIAL};
     uint32_t come = TB_STEP_NONE;
     struct tb_tree t;
-    if (w->leads) {
-        come = tb_builder_receive(w->b, w->s->other, EDGE_UP, w->theirs);
-        chunks_cut(w, w->theirs.count);
-        tb_builder_after(w->b, w->bound);
-    }
+    if (w->leads)
+        come = blocks_receive(w, w->s->other, EDGE_UP);
     for (uint32_t i = 0; i < w->l->stage_count; i++) {
         tb_stage_tree(&t, w->l, &w->l->stages[i], &k, 0);
-        come = t.root ? come : blocks_receive(w, t.parent);
+        come = t.root ? come : blocks_receive(w, t.parent, EDGE_DOWN);
         for (uint32_t n = 0; n < t.count; n++) {
             tb_builder_send(w->b, t.children[n], EDGE_DOWN, w->theirs);
             chunks_cut(w, w->theirs.count);
             tb_builder_after_pieces(w->b, come);
         }
     }
-    tb_builder_copy(w->b, w->theirs, tb_slice_many(TB_SYMBOL_OUT, 0, w->theirs.count));
-    tb_builder_after_pieces(w->b, come);
+    if (!w->sized) {
+        tb_builder_copy(w->b, w->theirs, tb_slice_many(TB_SYMBOL_OUT, 0, w->theirs.count));
+        tb_builder_after_pieces(w->b, come);
+    }
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
@@ -167,7 +175,7 @@ static int side_steps(struct tb_builder *b, const struct tb_side *s)
 {
     const struct tb_collective *c = &s->call;
     struct tb_levels l;
-    struct trade w = {.b = b, .s = s, .l = &l, .leads = c->rank == s->leader};
+    struct trade w = {.b = b, .s = s, .l = &l, .leads = c->rank == s->leader, .bound = TB_STEP_NONE};
     int error = tb_levels_open(&l, c, s->leader);
     tb_builder_open(b, s->of->remote_size);
     if (error == TB_OK)
@@ -177,6 +185,7 @@ static int side_steps(struct tb_builder *b, const struct tb_side *s)
         w.alone = !w.leads && w.mine.count == 1;
         w.sorts = w.leads && !tb_bundles_in_order(&w.x, w.mine);
         w.x.base = w.mine.first;
+        w.sized = c->operation == TB_OPERATION_ALLGATHER;
         error = room_bind(&w);
     }
     if (error == TB_OK) {
