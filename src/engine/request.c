@@ -112,6 +112,10 @@ int tb_request_explain(const struct tb_request *r)
                         r->status.source);
     if (error == TB_ERR_MISMATCH || (error < 0 && r->kind == TB_REQUEST_PROGRAM))
         return story_tell(r);
+    if (error == TB_ERR_ARGUMENT && r->kind == TB_REQUEST_SEND)
+        return tb_error(error,
+                        "rank %u is a process of another job, and only communicators that both jobs know lead there",
+                        r->rank);
     if (error < 0 && r->peer != NULL && r->peer->story != NULL)
         return tb_error(error, "%s with rank %u (process %u) failed: %s",
                         r->kind == TB_REQUEST_SEND     ? "sending"

@@ -75,7 +75,7 @@ int tb_send_try(struct tb_context *c, const struct tb_part *part, uint32_t to, u
         return self_send(c, part, match, mode, NULL);
     if (TB_UNLIKELY(p->endpoint == NULL || p->error != TB_OK || part->length > p->eager_limit ||
                     mode == TB_MODE_SYNCHRONOUS || !tb_list_empty(&p->envelopes) ||
-                    !tb_peer_has_credit(p, part->length)))
+                    !tb_peer_has_credit(p, part->length) || !tb_stranger_hears(p, c->id)))
         return TB_AGAIN;
     struct tb_envelope envelope;
     struct tb_spans spans;
@@ -265,6 +265,10 @@ void tb_send_start(struct tb_context *c, struct tb_request *r, const struct tb_p
         }
         r->phase = TB_PHASE_HELD;
         tb_request_enlist(r, c);
+        return;
+    }
+    if (!tb_stranger_hears(p, c->id)) {
+        tb_request_finish(r, TB_ERR_ARGUMENT);
         return;
     }
     if (p->endpoint == NULL && p->error == TB_OK) {

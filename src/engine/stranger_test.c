@@ -274,14 +274,60 @@ static void jobs_of_unlike_size(void **state)
     assert_int_equal(granted[0], granted[1]);
 }
 
+/* What comes of a message to rank 1 of a channel. */
+static int send_in(struct tb_channel *channel, size_t bytes)
+{
+    static const char data[100000];
+    const struct tb_buffer buffer = {.base = (void *)data, .count = bytes, .type = &tb_type_byte};
+    struct tb_request r = {.complete = NULL};
+    if (tb_send_now(channel, &buffer, 1, 5, TB_MODE_STANDARD) == TB_OK)
+        return TB_OK;
+    tb_send_post(channel, &r, &buffer, 1, 5, TB_MODE_STANDARD);
+    for (int i = 0; i < 100 && !tb_request_done(&r); i++)
+        tb_engine_progress(channel->engine);
+    assert_true(tb_request_done(&r));
+    tb_request_wait(&r);
+    return r.status.error;
+}
+
+/* One that reaches it would end the connection of both jobs; whether it was reached before does not matter. */
+static void messages_that_are_not_for_them(void **state)
+{
+    struct world w;
+    make(&w);
+    struct tb_channel *all = open_with(&w, tb_context_make(0xffffff, 7, TB_PLANE_POINT), STRANGER);
+    struct tb_peer *p = tb_channel_peer(all, 1);
+    for (int reached = 0; reached < 2; reached++) {
+        if (reached) {
+            p->endpoint = tb_sim_endpoint(&w.net.sim, 0, STRANGER);
+            p->endpoint->user = p;
+            tb_peer_settle(p);
+        }
+        for (size_t bytes = 0; bytes < 100000; bytes += 49999) {
+            assert_int_equal(send_in(all, bytes), TB_ERR_ARGUMENT);
+            assert_non_null(strstr(tb_error_story(), "another job"));
+        }
+        assert_int_equal(w.engine->counters.eager + w.engine->counters.rendezvous, 0);
+        assert_true((p->endpoint != NULL) == reached && p->error == TB_OK && w.engine->sends == 0);
+    }
+    tb_channel_close(all);
+    unmake(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_they_are_members), cmocka_unit_test(as_somebody_else),
-        cmocka_unit_test(where_they_are_not),     cmocka_unit_test(where_no_stranger_can_be),
-        cmocka_unit_test(before_it_is_known),     cmocka_unit_test(contexts_without_end),
-        cmocka_unit_test(messages_without_end),   cmocka_unit_test(contexts_of_all_strangers),
-        cmocka_unit_test(contexts_of_both),       cmocka_unit_test(jobs_of_unlike_size),
+        cmocka_unit_test(where_they_are_members),
+        cmocka_unit_test(as_somebody_else),
+        cmocka_unit_test(where_they_are_not),
+        cmocka_unit_test(where_no_stranger_can_be),
+        cmocka_unit_test(before_it_is_known),
+        cmocka_unit_test(contexts_without_end),
+        cmocka_unit_test(messages_without_end),
+        cmocka_unit_test(contexts_of_all_strangers),
+        cmocka_unit_test(contexts_of_both),
+        cmocka_unit_test(jobs_of_unlike_size),
+        cmocka_unit_test(messages_that_are_not_for_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,9 +92,12 @@ const struct tb_request *tb_pending_awaited(const struct tb_pending *p)
 
 /* ---- completing -------------------------------------------------------------------------------------------------- */
 
-static int explained_code(const struct tb_request *request, const char *call)
+/* An argument that the engine has refused is of that class. */
+static int explained_code(const struct tb_request *request, const char *call, int refused)
 {
-    return tb_error_code_below(tb_request_explain(request), call);
+    int error = tb_request_explain(request);
+    return error == TB_ERR_ARGUMENT ? tb_error_code(refused, call, "%s", tb_error_story())
+                                    : tb_error_code_below(error, call);
 }
 
 int tb_request_code(const struct tb_request *request, const struct tb_comm *comm, const char *call)
@@ -118,18 +121,13 @@ int tb_request_code(const struct tb_request *request, const struct tb_comm *comm
         return tb_error_code(MPI_ERR_TYPE, call,
                              "the message of rank %u of %s holds long double as another machine writes it; use double",
                              status->source, tb_comm_name(comm));
-    return explained_code(request, call);
+    return explained_code(request, call, MPI_ERR_RANK); /* of a process of another job, where none leads to it */
 }
 
 /* Of an access the engine knows no other argument to refuse than one outside of a window. */
 static int access_code(const struct tb_request *request, const char *call)
 {
-    int error = request->status.error;
-    if (error == TB_ERR_ARGUMENT) {
-        tb_request_explain(request);
-        return tb_error_code(MPI_ERR_RMA_RANGE, call, "%s", tb_error_story());
-    }
-    return error == TB_OK ? MPI_SUCCESS : explained_code(request, call);
+    return request->status.error == TB_OK ? MPI_SUCCESS : explained_code(request, call, MPI_ERR_RMA_RANGE);
 }
 
 static int collect_exchange(struct tb_pending *p, MPI_Status *status, const char *call)
@@ -199,7 +197,7 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
     case TB_PENDING_COLLECTIVE:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
-        return p->core.status.error == TB_OK ? MPI_SUCCESS : explained_code(&p->core, call);
+        return p->core.status.error == TB_OK ? MPI_SUCCESS : explained_code(&p->core, call, MPI_ERR_ARG);
     case TB_PENDING_ACCESS:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);

@@ -15,6 +15,7 @@
  *      name NAME  serve: publish the port, and accept; visit: look it up, and connect
  *      seek NAME  look it up, at once, and say what came of it */
 #include <mpi.h>
+#include <tombolo.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,10 +195,32 @@ static void use_communicators(MPI_Comm inter, MPI_Comm all)
         MPI_Group_free(&both);
 }
 
+/* Processes of the other job count in the inbox of a group of this one, and nothing leads to them there; whoever tries
+ * is told, and the jobs stay connected. */
+static void use_inbox(void)
+{
+    static char data[100000];
+    MPI_Comm inbox;
+    int processes, class;
+    Tombolo_Group_join("ours", 0, 0, NULL);
+    Tombolo_Group_inbox("ours", &inbox);
+    MPI_Comm_size(inbox, &processes);
+    CHECK(processes > size);
+    MPI_Comm_set_errhandler(inbox, MPI_ERRORS_RETURN);
+    for (int i = size; i < processes; i++)
+        for (int bytes = 0; bytes < (int)sizeof data; bytes += 49999) {
+            MPI_Error_class(MPI_Send(data, bytes, MPI_CHAR, i, 1, inbox), &class);
+            CHECK(class == MPI_ERR_RANK);
+        }
+    Tombolo_Group_leave("ours");
+}
+
 static void use(MPI_Comm inter)
 {
     MPI_Comm all;
+    use_inbox();
     use_messages(inter);
+    use_inbox();
     use_early_messages(inter);
     MPI_Intercomm_merge(inter, serves, &all);
     use_collectives(all);
