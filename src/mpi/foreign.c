@@ -29,19 +29,30 @@ static struct tb_foreign *find(uint32_t job)
     return NULL;
 }
 
-void tb_foreign_met(uint32_t process, uint32_t meeting)
+struct tb_foreign *tb_foreign_met(uint32_t process, uint32_t meeting)
 {
     uint32_t job = tb_worlds_home(&tb_self.job.book, process).job;
     if (meeting == 0 || job == tb_self.job.self.job)
-        return;
+        return NULL;
     tb_self_lock();
     struct tb_foreign *foreign = find(job);
     if (foreign == NULL && (foreign = calloc(1, sizeof *foreign)) != NULL) {
         foreign->job = job;
         tb_list_append(&tb_self.foreign, &foreign->node);
     }
-    if (foreign != NULL)
+    if (foreign != NULL && foreign->meeting < meeting) /* another thread may have been at a later one */
         foreign->meeting = meeting;
+    if (foreign != NULL)
+        foreign->comms++;
+    tb_self_unlock();
+    return foreign;
+}
+
+void tb_foreign_made(struct tb_foreign *foreign)
+{
+    tb_self_lock();
+    if (foreign != NULL)
+        foreign->comms--;
     tb_self_unlock();
 }
 

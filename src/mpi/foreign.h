@@ -19,14 +19,16 @@ struct tb_foreign {
     struct tb_list node;
     uint32_t job;
     uint32_t meeting; /* the last one, as the launcher counts them; 0: it was told that we have left */
-    uint32_t comms;   /* that we have with its processes */
+    uint32_t comms;   /* that we have with its processes, and those that are being made at a meeting */
     bool seen;        /* by the count that goes on */
 };
 
 bool tb_foreign_among(const uint32_t *procs, uint32_t count); /* `procs` NULL: the identity */
-/* A process of another job is in a communicator that is to be made, at this meeting. No memory: it is forgotten, and
- * the other job is left when this one ends. */
-void tb_foreign_met(uint32_t process, uint32_t meeting);
+/* A process of another job is in a communicator that is to be made, at this meeting; until tb_foreign_made, which
+ * follows when that has begun or come to nothing, no thread leaves that job. NULL: it is of this job; or there is no
+ * memory, and it is forgotten: the other job is left when this one ends. */
+struct tb_foreign *tb_foreign_met(uint32_t process, uint32_t meeting);
+void tb_foreign_made(struct tb_foreign *foreign); /* NULL is allowed */
 /* A communicator begins, with all its processes; or ends, if it had begun. */
 void tb_foreign_begin(struct tb_comm *comm);
 void tb_foreign_end(struct tb_comm *comm);

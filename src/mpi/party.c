@@ -44,11 +44,12 @@ void tb_party_fail(struct tb_party *party, int class)
     snprintf(party->text, sizeof party->text, "%s", tb_error_story());
 }
 
-/* Takes the processes. */
-static int party_new(struct tb_comm *comm, struct tb_party *party, struct tb_comm **made)
+/* Takes the processes. When the communicator has been entered, or given up, that is told of *met. */
+static int party_new(struct tb_comm *comm, struct tb_party *party, struct tb_comm **made, struct tb_foreign **met)
 {
     struct tb_comm_shape shape;
     int error = TB_OK;
+    *met = NULL;
     for (uint32_t i = 0; i < party->size && error == TB_OK; i++)
         if (!tb_address_book_knows(&tb_self.job.book, party->procs[i]))
             error = tb_error(TB_ERR_PROTOCOL, "the other group names process %u, which the job does not have",
@@ -56,7 +57,7 @@ static int party_new(struct tb_comm *comm, struct tb_party *party, struct tb_com
     if (error == TB_OK && tb_channel_exists(tb_self.engine, party->context)) /* they must not harm us */
         error = tb_error(TB_ERR_PROTOCOL, "the other group names a context that is in use");
     if (error == TB_OK)
-        tb_foreign_met(party->procs[0], party->meeting);
+        *met = tb_foreign_met(party->procs[0], party->meeting);
     if (error == TB_OK)
         error = tb_shape_copy(comm, &shape);
     if (error < 0)
@@ -71,11 +72,13 @@ static int party_new(struct tb_comm *comm, struct tb_party *party, struct tb_com
 
 int tb_party_join(struct tb_comm *comm, struct tb_party *party, struct tb_comm **made)
 {
-    int error = party_new(comm, party, made);
+    struct tb_foreign *met;
+    int error = party_new(comm, party, made, &met);
     free(party->procs);
     party->procs = NULL;
     if (error == TB_OK)
         tb_comm_enter(*made, party->context);
+    tb_foreign_made(met);
     return error;
 }
 
@@ -100,11 +103,12 @@ static int party_spread(struct tb_comm *comm, uint32_t root, struct tb_party *pa
 int tb_party_meet(const char *call, struct tb_comm *comm, uint32_t root, struct tb_party *party, MPI_Comm *newcomm)
 {
     struct tb_comm *made = NULL;
+    struct tb_foreign *met = NULL;
     uint64_t word = 0;
     int error = party_spread(comm, root, party);
     int class = party->class;
     if (error == TB_OK && class == MPI_SUCCESS)
-        error = party_new(comm, party, &made);
+        error = party_new(comm, party, &made, &met);
     if (class == MPI_SUCCESS)
         error = tb_comm_combine_or_refuse(comm, error, &word);
     free(party->procs);
@@ -113,6 +117,7 @@ int tb_party_meet(const char *call, struct tb_comm *comm, uint32_t root, struct 
         tb_comm_enter(made, party->context);
     else if (!party->told)
         tb_context_put_back(party->context);
+    tb_foreign_made(met);
     if (class != MPI_SUCCESS)
         return tb_raise(comm, class, call, "%s", party->text);
     if (tb_comm_given(error, &made) < 0) {
