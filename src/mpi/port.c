@@ -176,7 +176,7 @@ int tb_mpi_Comm_connect(const char *port_name, MPI_Info info, int root, MPI_Comm
 
 /* What both tell each other. */
 struct introduction {
-    uint32_t magic, job, index, unused;
+    uint32_t magic, job, index, alone; /* it was not started by mpiexec, so that it has no port and reaches none */
     uint64_t context;
 };
 
@@ -243,13 +243,13 @@ static int check_introduction(const struct introduction *theirs)
     return TB_OK;
 }
 
-/* The two are of different jobs: one of them opens a port, and tells the other its name; an empty one: it cannot. */
+/* The two are of different jobs, both of mpiexec: one of them opens a port, and tells the other its name; an empty one:
+ * it cannot. */
 static int join_jobs(const char *call, int fd, bool serves, MPI_Comm *intercomm)
 {
     char name[MPI_MAX_PORT_NAME] = "";
-    bool alone = tb_self.job.control < 0;
     int code = MPI_SUCCESS, error = TB_OK;
-    if (serves && !alone)
+    if (serves)
         error = open_port(call, NULL, name);
     if (error < 0) { /* the other one need not wait for a name */
         char story[900];
@@ -262,8 +262,8 @@ static int join_jobs(const char *call, int fd, bool serves, MPI_Comm *intercomm)
     name[sizeof name - 1] = 0;
     if (error < 0)
         return tb_raise_below(tb_self.self, error, call);
-    if (alone || name[0] == 0)
-        return MPI_SUCCESS; /* it cannot be reached: that is no error of the call */
+    if (name[0] == 0)
+        return MPI_SUCCESS; /* the other side has no port, and says why */
     struct tb_party party = {.class = MPI_SUCCESS};
     meet(call, serves ? TB_MEETING_ACCEPT : TB_MEETING_CONNECT, name, tb_param.link_patience, tb_self.self, &party);
     code = tb_party_meet(call, tb_self.self, 0, &party, intercomm);
@@ -279,7 +279,8 @@ int tb_mpi_Comm_join(int fd, MPI_Comm *intercomm)
     if (intercomm == NULL)
         return tb_raise_null(NULL, call, 2, "intercomm");
     const struct tb_proc self = tb_self.job.self;
-    struct introduction mine = {JOIN_MAGIC, self.job, self.index, 0, tb_context_take()}, theirs = {.context = 0};
+    const bool alone = tb_self.job.control < 0;
+    struct introduction mine = {JOIN_MAGIC, self.job, self.index, alone, tb_context_take()}, theirs = {.context = 0};
     *intercomm = MPI_COMM_NULL;
     if (mine.context == 0)
         return tb_raise_below(tb_self.self, TB_ERR_LIMIT, call);
@@ -297,6 +298,8 @@ int tb_mpi_Comm_join(int fd, MPI_Comm *intercomm)
     if (error < 0)
         return tb_raise(tb_self.self, error == TB_ERR_SYSTEM || error == TB_ERR_ARGUMENT ? MPI_ERR_ARG : MPI_ERR_OTHER,
                         call, "%s", tb_error_story());
+    if (theirs.job != self.job && (alone || theirs.alone))
+        return MPI_SUCCESS; /* one cannot be reached, which both know: that is no error of the call */
     if (theirs.job != self.job)
         return join_jobs(call, fd, self.job < theirs.job, intercomm);
     struct tb_party party = {.context = theirs.context, .size = 1, .procs = malloc(sizeof(uint32_t))};

@@ -9,6 +9,7 @@
  *      keep       the same as finish, but what keeps communicators is freed after they are; serve does not wait
  *      each N     all of N visitors connect at once, each by itself; serve makes more communicators with each of them
  *      join       two processes with a socket between them, whose path is FILE.socket
+ *      lone N     serve: N times the same with whoever comes; visit: once; one or both were not started by mpiexec
  *      bad NAME   connect to NAME, and say what came of it
  *      refused    try to meet once, and say what came of it
  *      closed     serve: close the port at once, and go on
@@ -346,23 +347,27 @@ static void each(const char *name, int count)
         MPI_Comm_disconnect(&inters[i]);
 }
 
-static void join(void)
+/* At the path FILE.socket; who serves takes as many as come. */
+static int socket_open(int *door)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
-    MPI_Comm other;
-    int value = rank, got = -1, size_of_it;
     snprintf(name.sun_path, sizeof name.sun_path, "%s.socket", file);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    int fd = *door >= 0 ? *door : socket(AF_UNIX, SOCK_STREAM, 0);
     if (serves) {
-        int door = fd;
-        CHECK(bind(door, (struct sockaddr *)&name, sizeof name) == 0 && listen(door, 1) == 0);
-        fd = accept(door, NULL, NULL);
-        close(door);
-    } else {
-        while (connect(fd, (struct sockaddr *)&name, sizeof name) != 0)
-            usleep(10000);
+        if (*door < 0)
+            CHECK(bind(fd, (struct sockaddr *)&name, sizeof name) == 0 && listen(fd, 16) == 0);
+        *door = fd;
+        return accept(fd, NULL, NULL);
     }
-    value = serves ? 11 : 22;
+    while (connect(fd, (struct sockaddr *)&name, sizeof name) != 0)
+        usleep(10000);
+    return fd;
+}
+
+static void join(void)
+{
+    MPI_Comm other;
+    int value = serves ? 11 : 22, got = -1, size_of_it, door = -1, fd = socket_open(&door);
     MPI_Comm_join(fd, &other);
     CHECK(other != MPI_COMM_NULL);
     MPI_Comm_remote_size(other, &size_of_it);
@@ -370,6 +375,20 @@ static void join(void)
     CHECK(size_of_it == 1 && got == 33 - value);
     MPI_Comm_disconnect(&other);
     close(fd);
+    close(door);
+}
+
+/* Which of two would open a port is chance; there is none either way, and nobody waits for one. */
+static void join_in_vain(int count)
+{
+    int door = -1;
+    for (int i = 0; i < count; i++) {
+        MPI_Comm other = MPI_COMM_SELF;
+        int fd = socket_open(&door);
+        CHECK(MPI_Comm_join(fd, &other) == MPI_SUCCESS && other == MPI_COMM_NULL);
+        close(fd);
+    }
+    close(door);
 }
 
 static void bad(const char *name)
@@ -438,13 +457,16 @@ int main(int argc, char **argv)
     int rounds = strcmp(how, "use") == 0 ? atoi(argv[4]) : 1;
     if (strcmp(how, "join") == 0)
         join();
+    else if (strcmp(how, "lone") == 0)
+        join_in_vain(atoi(argv[4]));
     else if (strcmp(how, "bad") == 0)
         bad(argv[4]);
     else if (strcmp(how, "seek") == 0)
         seek(argv[4]);
     else if (strcmp(how, "name") == 0)
         meet_by_name(argv[4]);
-    if (strcmp(how, "join") == 0 || strcmp(how, "bad") == 0 || strcmp(how, "seek") == 0 || strcmp(how, "name") == 0)
+    if (strcmp(how, "join") == 0 || strcmp(how, "lone") == 0 || strcmp(how, "bad") == 0 || strcmp(how, "seek") == 0 ||
+        strcmp(how, "name") == 0)
         return MPI_Finalize();
     if (serves && rank == 0) {
         MPI_Open_port(MPI_INFO_NULL, name);

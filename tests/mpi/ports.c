@@ -196,7 +196,7 @@ static void join_by_a_pipe(void)
 
 /* As this process introduces itself at a socket. */
 struct introduction {
-    uint32_t magic, job, index, unused;
+    uint32_t magic, job, index, alone;
     uint64_t context;
 };
 
