@@ -170,6 +170,9 @@ int tb_mpi_Intercomm_create_from_groups(MPI_Group local_group, int local_leader,
     int code = tb_creation_check(&creation, stringtag, 5, info, errhandler, newintercomm);
     if (code != MPI_SUCCESS)
         return code;
+    *newintercomm = MPI_COMM_NULL;
+    if (local_group == MPI_GROUP_EMPTY || remote_group == MPI_GROUP_EMPTY)
+        return MPI_SUCCESS; /* whatever the others do */
     if (group != NULL && leader >= group->size)
         return tb_raise_creation(&creation,
                                  tb_error_code(MPI_ERR_RANK, call,

@@ -97,16 +97,33 @@ static void across(void)
     MPI_Comm_free(&kept);
 }
 
+/* With nobody there is nothing to make, whichever group that is; the others need not call. */
+static void with_nobody(void)
+{
+    const MPI_Group pairs[][2] = {
+        {MPI_GROUP_EMPTY, theirs()}, {mine(), MPI_GROUP_EMPTY}, {MPI_GROUP_EMPTY, MPI_GROUP_EMPTY}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0] && test_rank == test_size - 1; i++) {
+        MPI_Comm comm = MPI_COMM_WORLD;
+        int code = MPI_Intercomm_create_from_groups(pairs[i][0], 0, pairs[i][1], 0, "nobody", MPI_INFO_NULL,
+                                                    MPI_ERRORS_RETURN, &comm);
+        CHECK_EQUAL(code, MPI_SUCCESS);
+        CHECK(comm == MPI_COMM_NULL, "there is an intercommunicator with nobody");
+    }
+}
+
 static void wrong_leaders(void)
 {
-    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm comm = MPI_COMM_WORLD;
     CHECK_CLASS(
         MPI_Intercomm_create_from_groups(mine(), -1, theirs(), 0, "wrong", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm),
         MPI_ERR_RANK);
+    CHECK(comm == MPI_COMM_NULL, "there is an intercommunicator without a leader");
+    comm = MPI_COMM_WORLD;
     /* The leaders find it, and tell the others. */
     int code =
         MPI_Intercomm_create_from_groups(mine(), 0, theirs(), 1000, "wrong", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
-    CHECK(code != MPI_SUCCESS, "there is an intercommunicator with a leader outside the group");
+    CHECK(code != MPI_SUCCESS && comm == MPI_COMM_NULL,
+          "there is an intercommunicator with a leader outside the group");
     code = MPI_Intercomm_create_from_groups(mine(), 0, mine(), 0, "wrong", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
     CHECK(code != MPI_SUCCESS, "there is an intercommunicator of a group with itself");
 }
@@ -193,6 +210,7 @@ int main(void)
     MPI_Group_rank(world, &test_rank);
     halves();
     one_tag();
+    with_nobody();
     if (test_size > 1) {
         across();
         wrong_leaders();
