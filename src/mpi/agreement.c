@@ -15,7 +15,7 @@
 
 /* ---- context ids ------------------------------------------------------------------------------------------------- */
 
-uint64_t tb_context_take(void)
+uint64_t tb_context_take_between(void)
 {
     tb_self_lock();
     uint32_t counter = 0;
@@ -28,8 +28,14 @@ uint64_t tb_context_take(void)
         tb_error(TB_ERR_LIMIT, "this process has made %u communicators, and there are no more", TB_CONTEXT_LIMIT);
         return 0;
     }
-    uint64_t context = tb_job_context(&tb_self.job, counter) | __atomic_load_n(&tb_self.uncast, __ATOMIC_RELAXED);
-    tb_engine_claim(tb_self.engine, context, false);
+    return tb_job_context(&tb_self.job, counter) | __atomic_load_n(&tb_self.uncast, __ATOMIC_RELAXED);
+}
+
+uint64_t tb_context_take(void)
+{
+    uint64_t context = tb_context_take_between();
+    if (context != 0)
+        tb_engine_claim(tb_self.engine, context, false);
     return context;
 }
 

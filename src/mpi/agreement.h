@@ -30,6 +30,9 @@ static inline uint64_t tb_topic_match(enum tb_topic topic, uint64_t number)
 
 /* A context id that no process has used before. 0: none is left, and the story is told. Any thread. */
 uint64_t tb_context_take(void);
+/* The same of one that is for an inter-communicator only, which uses no common memory; so none of it is claimed, which
+ * would be kept where the id is not put back after all. */
+uint64_t tb_context_take_between(void);
 /* Puts back one that was not used; 0, or one that another process has taken, is left alone. */
 void tb_context_put_back(uint64_t context);
 

@@ -90,7 +90,7 @@ static int ask(const char *call, struct tb_meeting *meeting, const struct tb_com
 {
     struct tb_job_answer answer = {0};
     bool accepts = meeting->wish == TB_MEETING_ACCEPT;
-    uint64_t context = accepts ? tb_context_take() : 0;
+    uint64_t context = accepts ? tb_context_take_between() : 0;
     if (accepts && context == 0)
         return TB_ERR_LIMIT;
     void *packed = tb_party_pack(context, comm, &meeting->length);
@@ -280,7 +280,8 @@ int tb_mpi_Comm_join(int fd, MPI_Comm *intercomm)
         return tb_raise_null(NULL, call, 2, "intercomm");
     const struct tb_proc self = tb_self.job.self;
     const bool alone = tb_self.job.control < 0;
-    struct introduction mine = {JOIN_MAGIC, self.job, self.index, alone, tb_context_take()}, theirs = {.context = 0};
+    struct introduction mine = {JOIN_MAGIC, self.job, self.index, alone, tb_context_take_between()},
+                        theirs = {.context = 0};
     *intercomm = MPI_COMM_NULL;
     if (mine.context == 0)
         return tb_raise_below(tb_self.self, TB_ERR_LIMIT, call);

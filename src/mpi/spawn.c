@@ -213,7 +213,7 @@ static void start(struct wanted *w, struct tb_party *party)
     struct tb_job_answer answer = {0};
     for (int i = 0; i < w->count; i++)
         party->asked += w->maxprocs[i] > 0 ? (uint32_t)w->maxprocs[i] : 0;
-    party->context = tb_context_take();
+    party->context = tb_context_take_between();
     if (party->context == 0) {
         tb_party_fail(party, MPI_ERR_OTHER);
         return;
