@@ -72,7 +72,7 @@ static struct tb_border_link *link_of(const struct tb_border *b, uint32_t number
     return NULL;
 }
 
-/* The link behind which a process is; of several with one job, the oldest. */
+/* The link behind which a process is; of several with one job, the one that had names first. */
 static struct tb_border_link *link_to(const struct tb_border *b, uint32_t rank)
 {
     struct tb_border_link *link;
@@ -177,8 +177,7 @@ static int link_make(struct tb_border *b, uint32_t number, int socket, const str
     return TB_OK;
 }
 
-/* ---- between the links and our own job ----------------------------------------------------------------------------
- */
+/* ---- between the links and our own job --------------------------------------------------------------------------- */
 
 static int rank_frame(void *context, uint32_t rank, enum tb_stream stream, char *bytes, size_t length)
 {
@@ -518,6 +517,10 @@ static void take_dial(struct tb_border *b, uint32_t number, struct tb_reader *r)
 static void take_names(struct tb_border *b, struct tb_border_link *link, struct tb_reader *r)
 {
     uint32_t telling = tb_get_u32(r);
+    if (link->names.job == 0) {
+        tb_list_remove(&link->node);
+        tb_list_append(&b->links, &link->node);
+    }
     if (tb_border_names_take(&link->names, r) != TB_OK) {
         tell_ended(b, link->number, tb_error_story());
         link_drop(b, link);

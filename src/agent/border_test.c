@@ -448,6 +448,24 @@ static void more_connections_than_there_are(void **state)
     unmake(w);
 }
 
+/* Whichever came first: what goes another way than before could overtake it. */
+static void frames_take_the_link_that_had_names_first(void **state)
+{
+    struct world *w = make();
+    dial(&w->jobs[1], &w->jobs[0]);
+    uint32_t came = w->jobs[0].came;
+    meet(&w->jobs[1], &w->jobs[0]);
+    name(&w->jobs[1], LINK, &w->jobs[0]);
+    name(&w->jobs[0], came, &w->jobs[1]);
+    struct tb_border_link *link;
+    TB_LIST_EACH (link, &w->jobs[1].border.links, struct tb_border_link, node)
+        if (link->number == LINK)
+            tb_border_link_hold(link, TB_BORDER_HELD_FRAMES, true);
+    assert_true(forward(&w->jobs[0], &w->jobs[1], 100));
+    await(w, &w->jobs[1].forwarders[0].frames, 1);
+    unmake(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +476,7 @@ int main(void)
         cmocka_unit_test(words_that_nobody_reads),
         cmocka_unit_test(those_who_say_nothing),
         cmocka_unit_test(more_connections_than_there_are),
+        cmocka_unit_test(frames_take_the_link_that_had_names_first),
     };
     if (tb_param_load() != TB_OK || tb_tls_is_usable() != TB_OK)
         return 77; /* without OpenSSL jobs do not meet */

@@ -300,6 +300,206 @@ static void contexts_that_are_not_theirs(void **state)
     unmake(&b);
 }
 
+/* ---- a second meeting -------------------------------------------------------------------------------------------- */
+
+/* What both have together, by link 1, is as it was; and nobody waits for those who have left it. */
+static void check_first(struct side *a, struct side *b, uint32_t met_by_a, uint32_t met_by_b)
+{
+    assert_int_equal(a->lost + b->lost, 0);
+    assert_false(tb_list_empty(&a->meetings.foreign.jobs) || tb_list_empty(&b->meetings.foreign.jobs));
+    a->tells = b->tells = 0;
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        leave(a, rank, b->book.job, met_by_a);
+    assert_int_equal(a->tells, 1);
+    assert_int_equal(a->told[0], TB_FOREIGN_LEFT);
+    assert_true(a->teller == (1 | TB_BORDER_CAME_HERE));
+    carry(a, b, false);
+    leave(b, 0, a->book.job, met_by_b);
+    carry(b, a, true);
+    assert_true(tb_list_empty(&a->meetings.foreign.jobs) && tb_list_empty(&b->meetings.foreign.jobs));
+    assert_int_equal(a->lost + b->lost, 0);
+}
+
+enum how {
+    TELLING,
+    NAMING,
+    ANSWERED,
+    REFUSED,
+    OVER,
+    HOWS
+}; /* how far who accepts has come, and that its time is over */
+
+static void fail_second(struct side *a, struct side *b, enum how how)
+{
+    a->deaf = how == TELLING || how == OVER;
+    a->slow = how == NAMING ? 1 | TB_BORDER_CAME_HERE : 0;
+    patience = how == OVER ? 5000000000u : 0;
+    want(a, 0, TB_MEETING_ACCEPT, a->name, CONTEXT, 0, RANKS);
+    patience = 0;
+    connect_to(b, a, 1, 1);
+    virtual_loop_pass(&a->loop, 5000000001u);
+    hear(a);
+    if (how == REFUSED)
+        tell(a, 2 | TB_BORDER_CAME_HERE, "\2\0\0\0\0", 5);
+    else if (how != OVER)
+        say_text(a, TB_BORDER_ENDED, 2 | TB_BORDER_CAME_HERE, "gone", NULL);
+    hear(a);
+    say_text(b, TB_BORDER_ENDED, 2, "gone", NULL);
+    hear(b);
+    assert_int_equal(b->answers, 1);
+    assert_int_equal(b->error, TB_ERR_CLOSED);
+    assert_int_equal(a->answers, how == ANSWERED || how == REFUSED || how == OVER);
+    assert_int_equal(a->error, how == OVER ? TB_ERR_TIMEOUT : how == ANSWERED || how == REFUSED ? TB_AGAIN : TB_OK);
+}
+
+static void a_second_meeting_comes_to_nothing(void **state)
+{
+    for (enum how how = TELLING; how < HOWS; how++) {
+        struct side a, b;
+        make(&a, 0x11111111);
+        make(&b, 0x77777777);
+        open_port(&a);
+        meet(&a, &b, 0, 1);
+        uint32_t met_by_a = a.answer->meeting, met_by_b = b.answer->meeting;
+        fail_second(&a, &b, how);
+        a.deaf = false;
+        a.slow = 0;
+        check_first(&a, &b, met_by_a, met_by_b);
+        unmake(&a);
+        unmake(&b);
+    }
+}
+
+/* A third one begins before the second has failed, and is what counts then. */
+static void a_third_meeting_goes_on_without_the_second(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 0, 1);
+    uint32_t met_by_a = a.answer->meeting, met_by_b = b.answer->meeting;
+    a.slow = 1 | TB_BORDER_CAME_HERE;
+    connect_to(&b, &a, 1, 1);
+    connect_to(&b, &a, 2, 1);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    say_text(&a, TB_BORDER_ENDED, 2 | TB_BORDER_CAME_HERE, "gone", NULL);
+    say_text(&b, TB_BORDER_ENDED, 2, "gone", NULL);
+    hear(&a);
+    hear(&b);
+    a.slow = 0;
+    a.tells = b.tells = b.answers = 0;
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        leave(&a, rank, b.book.job, met_by_a);
+    leave(&b, 0, a.book.job, met_by_b);
+    assert_int_equal(a.tells + b.tells, 0); /* they will have met again */
+    uint32_t telling = tb_foreign_link_find(&a.meetings.foreign.links, 0, 1 | TB_BORDER_CAME_HERE)->telling;
+    say(&a, TB_BORDER_NAMED, 1 | TB_BORDER_CAME_HERE, &telling, sizeof telling);
+    hear(&a);
+    carry(&a, &b, false);
+    carry(&b, &a, true);
+    assert_true(a.answers == 1 && b.answers == 1 && a.error == TB_OK && b.error == TB_OK);
+    assert_int_equal(a.lost + b.lost + a.tells + b.tells, 0);
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Who connects and was accepted waits as long as it takes, its own time being over or not; at last, it fails alone. */
+static void who_is_accepted_does_not_turn_back(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 0, 1);
+    uint32_t met_by_a = a.answer->meeting, met_by_b = b.answer->meeting;
+    patience = 1000000000u;
+    connect_to(&b, &a, 1, 1);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    patience = 0;
+    b.slow = 1;
+    carry(&a, &b, false);
+    virtual_loop_pass(&a.loop, 2000000000u); /* nor does the one that has accepted it */
+    virtual_loop_pass(&b.loop, 2000000000u);
+    hear(&a);
+    hear(&b);
+    assert_int_equal(a.answers + b.answers + a.closed + b.closed, 0);
+    virtual_loop_pass(&b.loop, tb_param.link_patience);
+    hear(&b);
+    assert_true(b.answers == 1 && b.closed == 1 && b.error == TB_ERR_CLOSED);
+    say_text(&a, TB_BORDER_ENDED, 2 | TB_BORDER_CAME_HERE, "gone", NULL);
+    hear(&a);
+    assert_true(a.answers == 1 && a.error == TB_AGAIN);
+    b.slow = 0;
+    check_first(&a, &b, met_by_a, met_by_b);
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Frames take the link that had names first: others of the job are lost with it. */
+static void a_second_meeting_by_the_link_that_leads(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 0, 1);
+    tb_foreign_link_find(&a.meetings.foreign.links, 0, 1 | TB_BORDER_CAME_HERE)->first_telling = UINT32_MAX;
+    fail_second(&a, &b, ANSWERED);
+    assert_int_equal(a.lost, 2);
+    assert_true(tb_list_empty(&a.meetings.foreign.jobs) && tb_list_empty(&a.meetings.foreign.links.all));
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Who comes again before all agents know of it waits until they do. */
+static void a_second_meeting_that_agents_do_not_know_of(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 0, 1);
+    fail_second(&a, &b, OVER);
+    a.answers = b.answers = a.tells = b.tells = 0;
+    connect_to(&b, &a, 1, 1);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    assert_int_equal(a.tells, 0);
+    tb_foreign_jobs_told(&a.meetings.foreign, 0, RANKS + 1); /* late, that of the second; now it is another one */
+    hear(&a);
+    assert_int_equal(a.tells, 0);
+    tb_foreign_jobs_told(&a.meetings.foreign, 0, RANKS + 2);
+    hear(&a);
+    carry(&a, &b, false);
+    carry(&b, &a, true);
+    assert_true(a.answers == 1 && b.answers == 1 && a.error == TB_OK && b.error == TB_OK);
+    assert_int_equal(a.answer->procs[0], RANKS + 2);
+    unmake(&a);
+    unmake(&b);
+}
+
+/* Nor is it told who has died by one that may yet end alone. */
+static void a_second_meeting_passes_no_news(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    meet(&a, &b, 0, 1);
+    connect_to(&b, &a, 1, 1);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    struct tb_foreign_link *first = tb_foreign_link_find(&a.meetings.foreign.links, 0, 1 | TB_BORDER_CAME_HERE);
+    tb_list_remove(&first->node); /* whichever has come before */
+    tb_list_append(&a.meetings.foreign.links.all, &first->node);
+    tb_foreign_jobs_lost(&a.meetings.foreign, 1, 1, "killed");
+    hear(&a);
+    assert_int_equal(a.told[0], TB_FOREIGN_LOST);
+    assert_true(a.teller == first->number);
+    unmake(&a);
+    unmake(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +514,12 @@ int main(void)
         cmocka_unit_test(indices_of_who_connects_that_are_used_up),
         cmocka_unit_test(what_others_say_is_shown),
         cmocka_unit_test(contexts_that_are_not_theirs),
+        cmocka_unit_test(a_second_meeting_comes_to_nothing),
+        cmocka_unit_test(a_third_meeting_goes_on_without_the_second),
+        cmocka_unit_test(who_is_accepted_does_not_turn_back),
+        cmocka_unit_test(a_second_meeting_by_the_link_that_leads),
+        cmocka_unit_test(a_second_meeting_that_agents_do_not_know_of),
+        cmocka_unit_test(a_second_meeting_passes_no_news),
     };
     return tb_param_load() == TB_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 }

@@ -127,6 +127,15 @@ int tb_foreign_job_add(struct tb_foreign_job *job, const struct tb_rank_range *r
     return TB_OK;
 }
 
+void tb_foreign_job_drop(struct tb_foreign_job *job, uint32_t first)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < job->range_count; i++)
+        if (job->ranges[i].first_rank < first)
+            job->ranges[kept++] = job->ranges[i];
+    job->range_count = kept;
+}
+
 static int by_first(const void *a, const void *b)
 {
     const struct tb_rank_range *x = a, *y = b;
@@ -202,26 +211,52 @@ int tb_foreign_job_meet(struct tb_foreign_job *job, const uint32_t *procs, uint3
         return tb_error(TB_ERR_MEMORY, "mpiexec has no memory for %u processes that meet another job", count);
     job->members = grown;
     for (uint32_t i = 0; i < count; i++) {
-        struct tb_foreign_member *member = member_of(job, known, procs[i]);
-        if (member == NULL) {
-            member = &grown[job->member_count++];
-            *member = (struct tb_foreign_member){.index = procs[i], .left = true};
-        }
-        job->staying += member->left;
-        member->meeting = meeting;
-        member->left = false;
+        const struct tb_foreign_member *member = member_of(job, known, procs[i]);
+        if (member == NULL)
+            grown[job->member_count++] = (struct tb_foreign_member){.index = procs[i]};
     }
     qsort(grown, job->member_count, sizeof *grown, by_index);
+    tb_foreign_job_remain(job, procs, count, meeting);
     return TB_OK;
+}
+
+static bool stays(const struct tb_foreign_member *member)
+{
+    return member->meeting > member->parted;
+}
+
+void tb_foreign_job_remain(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count, uint32_t meeting)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct tb_foreign_member *member = member_of(job, job->member_count, procs[i]);
+        if (member == NULL || member->meeting >= meeting)
+            continue;
+        job->staying -= stays(member);
+        member->meeting = meeting;
+        job->staying += stays(member);
+    }
+}
+
+void tb_foreign_job_unmeet(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count, uint32_t meeting)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct tb_foreign_member *member = member_of(job, job->member_count, procs[i]);
+        if (member == NULL || member->meeting != meeting)
+            continue;
+        job->staying -= stays(member);
+        member->meeting = 0;
+    }
 }
 
 void tb_foreign_job_leave(struct tb_foreign_job *job, uint32_t index, uint32_t meeting)
 {
     struct tb_foreign_member *member = member_of(job, job->member_count, index);
-    if (member == NULL || member->left || (meeting != 0 && meeting < member->meeting))
+    uint32_t parted = meeting != 0 ? meeting : TB_FOREIGN_ENDED;
+    if (member == NULL || parted <= member->parted)
         return;
-    member->left = true;
-    job->staying--;
+    job->staying -= stays(member);
+    member->parted = parted;
+    job->staying += stays(member);
 }
 
 bool tb_foreign_job_all_left(const struct tb_foreign_job *job)

@@ -6,10 +6,12 @@
 
 #include "job/job.h"
 
+#define TB_FOREIGN_ENDED UINT32_MAX /* it will not be at another meeting */
+
 struct tb_foreign_member {
     uint32_t index;   /* of ours */
-    uint32_t meeting; /* the last one at which it has met some of theirs */
-    bool left;        /* it has no communicator with them any more, or has ended */
+    uint32_t meeting; /* the last one at which it has met some of theirs; 0: none, since nothing came of it */
+    uint32_t parted;  /* it has no communicator with them any more from this one or one before; TB_FOREIGN_ENDED */
     bool lost;        /* it has died, and our job goes on, which they are to be told */
     bool told;        /* and were: once is enough */
 };
@@ -40,12 +42,16 @@ bool tb_foreign_job_find(const struct tb_foreign_job *job, uint32_t home, uint32
 int tb_foreign_job_place(const struct tb_foreign_job *job, const uint32_t *homes, uint32_t count, uint32_t next,
                          uint32_t host, struct tb_rank_range **ranges, uint32_t *range_count);
 int tb_foreign_job_add(struct tb_foreign_job *job, const struct tb_rank_range *ranges, uint32_t count);
+void tb_foreign_job_drop(struct tb_foreign_job *job, uint32_t first); /* those from this index on have none any more */
 /* Of theirs, so many from this one on are lost: `each` is called with their indices here, of as few ranges as can be.
  * TB_ERR_PROTOCOL: more are to be lost than there are. */
 int tb_foreign_job_lose(struct tb_foreign_job *job, uint32_t home, uint32_t count,
                         void (*each)(void *context, uint32_t first, uint32_t count), void *context);
 /* These of ours meet some of theirs, at a meeting with this number. */
 int tb_foreign_job_meet(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count, uint32_t meeting);
+/* Nothing came of that meeting; and of those at which the others of its members were, they still are. */
+void tb_foreign_job_unmeet(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count, uint32_t meeting);
+void tb_foreign_job_remain(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count, uint32_t meeting);
 /* One of ours has left, after that meeting: if there was a later one, it has not. 0: it has ended. */
 void tb_foreign_job_leave(struct tb_foreign_job *job, uint32_t index, uint32_t meeting);
 bool tb_foreign_job_all_left(const struct tb_foreign_job *job);

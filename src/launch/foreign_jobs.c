@@ -74,14 +74,16 @@ static void job_lose(struct tb_foreign_jobs *jobs, struct tb_foreign_job *job, c
     job_free(jobs, job);
 }
 
-/* The one by which the other side knows the job as we do; NULL: it does not yet, and is told when it does. */
+/* The one by which the other side knows the job as we do, if there is one by which we have met, such a one; NULL: it
+ * does not yet, and is told when it does. */
 static struct tb_foreign_link *link_of(const struct tb_foreign_jobs *jobs, const struct tb_foreign_job *job)
 {
-    struct tb_foreign_link *link;
+    struct tb_foreign_link *link, *found = NULL;
     TB_LIST_EACH (link, &jobs->links.all, struct tb_foreign_link, node)
-        if (link->job == job && (link->phase == TB_FOREIGN_ANSWERED || link->phase == TB_FOREIGN_MET))
-            return link;
-    return NULL;
+        if (link->job == job &&
+            (link->phase == TB_FOREIGN_MET || (link->phase == TB_FOREIGN_ANSWERED && found == NULL)))
+            found = link;
+    return found;
 }
 
 /* The last of ours has left, or the other side has: that is told, and when both have, all is over. */
@@ -102,12 +104,15 @@ static void link_lose(struct tb_foreign_link *link, const char *why, bool close)
 {
     struct tb_foreign_job *job = link->job;
     struct tb_foreign_jobs *jobs = jobs_of(link);
-    bool pending = link->phase == TB_FOREIGN_ASKING && job != NULL; /* nothing was lost that we had */
+    bool pending = link->phase == TB_FOREIGN_ASKING && job != NULL; /* nothing was lost that we had, */
+    bool spare = job != NULL && tb_introduction_is_spare(link); /* nor here; if the others had, they close the rest */
+    if (spare)
+        tb_introduction_undo(link);
     accept_again(link, why);
     tb_foreign_link_answer(link, TB_ERR_CLOSED, why, NULL, 0);
     tb_foreign_link_free(link, close);
-    if (pending) {
-        job->pending--;
+    if (pending || spare) {
+        job->pending -= pending;
         check_left(jobs, job);
     } else if (job != NULL) {
         job_lose(jobs, job, why);
@@ -117,12 +122,13 @@ static void link_lose(struct tb_foreign_link *link, const char *why, bool close)
 static void patience_over(struct tb_timer *timer)
 {
     struct tb_foreign_link *link = TB_CONTAINER(timer, struct tb_foreign_link, timer);
-    if (link->port_job != 0)
+    if (link->port_job != 0 && link->phase <= TB_FOREIGN_ASKING)
         tb_foreign_link_answer(
             link, TB_ERR_TIMEOUT,
             "nobody has accepted at the port in time; the info key timeout, in seconds, says how long to wait", NULL,
             0);
-    else if (link->phase != TB_FOREIGN_ANSWERED && tb_loop_now(jobs_of(link)->loop) >= link->until)
+    else if (link->port_job == 0 && link->phase != TB_FOREIGN_ANSWERED &&
+             tb_loop_now(jobs_of(link)->loop) >= link->until)
         tb_foreign_link_answer(
             link, TB_ERR_TIMEOUT,
             "nobody has come to the port in time; the info key timeout, in seconds, says how long to wait", NULL, 0);
@@ -353,6 +359,7 @@ static int take_acceptance(struct tb_foreign_link *link, struct tb_reader *r)
     int rc = tb_foreign_link_keep(party, length, &link->their, &link->their_length);
     struct tb_foreign_job *pending = link->job, *job = pending;
     link->job = NULL;
+    tb_timer_set(jobs_of(link)->loop, &link->timer, tb_param.link_patience);
     if (job == NULL || job->generation != generation)
         job = rc == TB_OK ? job_make(jobs_of(link), number, generation) : NULL;
     if (rc == TB_OK)
@@ -549,7 +556,8 @@ void tb_foreign_jobs_init(struct tb_foreign_jobs *jobs, struct tb_loop *loop, st
                           struct tb_address_book *book, const struct tb_foreign_jobs_events *events)
 {
     *jobs = (struct tb_foreign_jobs){.loop = loop, .agents = agents, .book = book, .events = *events};
-    jobs->links = (struct tb_foreign_links){.agents = agents,
+    jobs->links = (struct tb_foreign_links){.loop = loop,
+                                            .agents = agents,
                                             .book = book,
                                             .next = 1,
                                             .patience_over = patience_over,

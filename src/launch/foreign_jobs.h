@@ -3,8 +3,9 @@
  * indices there, has all its agents note them, and says who its own are; then the first one does the same. So whoever
  * hears of a process of another job can send to it. When all processes that have met a job have left it
  * (MPI_Comm_disconnect), the other launcher is told, and when both are, the links are closed, and nobody hears more of
- * it. If a link ends before, all processes behind it are lost, and our job goes on. Belongs to the launcher; its one
- * thread. */
+ * it. If a link ends before, all processes of the other job are lost, and our job goes on; but if those who were to
+ * meet by that one have not yet, and others lead to those who have met before, nothing else is lost. Belongs to the
+ * launcher; its one thread. */
 #ifndef TB_LAUNCH_FOREIGN_JOBS_H
 #define TB_LAUNCH_FOREIGN_JOBS_H
 

@@ -33,6 +33,7 @@ enum tb_foreign_phase {
 struct tb_foreign_link;
 
 struct tb_foreign_links {
+    struct tb_loop *loop;
     struct tb_host_agents *agents;
     struct tb_address_book *book;
     struct tb_list all;
@@ -54,14 +55,16 @@ struct tb_foreign_link {
     uint32_t port;         /* accepting: where it has come to */
     uint32_t asker, asked; /* the rank that waits for an answer, and to which question; */
     uint64_t until;        /* accepting: until when, or TB_NEVER */
-    struct tb_timer timer;
-    uint32_t port_job;  /* connecting: the job of the port; else 0 */
-    uint32_t their_job; /* accepting: as they say */
-    void *mine, *their; /* parties, as they were left */
+    struct tb_timer timer; /* connecting: until somebody has accepted; accepting: until `until`, or less, until that is
+                            * told; from then on link_patience */
+    uint32_t port_job;     /* connecting: the job of the port; else 0 */
+    uint32_t their_job;    /* accepting: as they say */
+    void *mine, *their;    /* parties, as they were left */
     size_t mine_length, their_length;
     bool *untold; /* by host: its agent has not said that it knows of them */
     uint32_t untold_count, first;
-    uint32_t telling, named; /* the last NAMES that were told its border, and that this has */
+    uint32_t telling, named; /* the last NAMES that were told its border, and that this has; */
+    uint32_t first_telling;  /* and the first, or 0: of several at a host, frames take the one that had names first */
 };
 
 /* What concerns a border, at a host; NULL: its agent is not there any more. */

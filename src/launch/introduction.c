@@ -31,6 +31,8 @@ static void names_tell(struct tb_foreign_links *links, const struct tb_foreign_j
         if (w == NULL)
             continue;
         link->telling = ++links->telling;
+        if (link->first_telling == 0)
+            link->first_telling = link->telling;
         tb_put_u32(w, link->telling);
         tb_foreign_job_put_names(job, w);
         tb_foreign_border_end(links, link->host);
@@ -69,6 +71,7 @@ static void all_named(struct tb_foreign_link *link)
         return;
     }
     link->phase = TB_FOREIGN_ANSWERED;
+    tb_timer_set(link->links->loop, &link->timer, tb_param.link_patience);
     tb_writer_open(&w);
     tb_put_u8(&w, TB_FOREIGN_ACCEPT);
     tb_put_u32(&w, link->links->book->job);
@@ -135,6 +138,23 @@ static void agents_tell(struct tb_foreign_link *link, const struct tb_rank_range
     }
 }
 
+/* Nothing comes of a meeting: those who have met before have met then. False: others have begun since. */
+static bool unmeet(const struct tb_foreign_link *link, struct tb_foreign_job *job, uint32_t meeting)
+{
+    const struct tb_meeting_party *mine = link->mine;
+    const struct tb_foreign_link *other;
+    bool last = true;
+    tb_foreign_job_unmeet(job, mine->procs, mine->size, meeting);
+    TB_LIST_EACH (other, &link->links->all, const struct tb_foreign_link, node) {
+        if (other == link || other->job != job || other->phase < TB_FOREIGN_ANSWERED)
+            continue;
+        const struct tb_meeting_party *theirs = other->mine, *they = other->their;
+        tb_foreign_job_remain(job, theirs->procs, theirs->size, they->meeting);
+        last = last && they->meeting < meeting;
+    }
+    return last;
+}
+
 /* Who the others are is known: they get indices, and all agents are told. */
 int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *job)
 {
@@ -142,7 +162,7 @@ int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *j
     const struct tb_meeting_party *mine = link->mine;
     struct tb_meeting_party *their = link->their;
     struct tb_rank_range *ranges = NULL;
-    uint32_t count = 0;
+    uint32_t count = 0, meeting = ++links->meeting;
     int rc = TB_OK;
     link->untold = calloc(links->agents->count + 1u, sizeof *link->untold);
     if (job == NULL || link->untold == NULL)
@@ -151,15 +171,17 @@ int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *j
         rc = tb_foreign_job_place(job, their->procs, their->size, tb_worlds_processes(links->book), link->host, &ranges,
                                   &count);
     if (rc == TB_OK)
-        rc = tb_foreign_job_meet(job, mine->procs, mine->size, ++links->meeting);
+        rc = tb_foreign_job_meet(job, mine->procs, mine->size, meeting);
     if (rc == TB_OK && count > 0)
         rc = tb_worlds_add(links->book, ranges, count);
     if (rc == TB_OK)
         rc = tb_foreign_job_add(job, ranges, count);
+    if (rc != TB_OK && job != NULL)
+        unmeet(link, job, meeting);
     if (rc == TB_OK) {
         link->job = job;
         link->phase = TB_FOREIGN_TELLING;
-        their->meeting = links->meeting;
+        their->meeting = meeting;
         if (count > 0)
             agents_tell(link, ranges, count);
     } else if (job != NULL && job->range_count == 0) {
@@ -169,4 +191,40 @@ int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *j
     if (rc == TB_OK && link->untold_count == 0)
         all_told(link);
     return rc;
+}
+
+/* ---- in vain ----------------------------------------------------------------------------------------------------- */
+
+/* Whether frames for some of theirs take this one. */
+static bool leads(const struct tb_foreign_link *link)
+{
+    const struct tb_foreign_link *other;
+    bool any = false;
+    for (uint32_t i = 0; i < link->job->range_count; i++)
+        any = any || link->job->ranges[i].host == link->host;
+    TB_LIST_EACH (other, &link->links->all, const struct tb_foreign_link, node)
+        if (other->job == link->job && other->phase == TB_FOREIGN_MET && other->host == link->host &&
+            (link->first_telling == 0 || other->first_telling < link->first_telling))
+            return false;
+    return any;
+}
+
+bool tb_introduction_is_spare(const struct tb_foreign_link *link)
+{
+    const struct tb_foreign_link *other;
+    if (link->phase < TB_FOREIGN_ANSWERED || link->phase == TB_FOREIGN_MET)
+        return false;
+    TB_LIST_EACH (other, &link->links->all, const struct tb_foreign_link, node)
+        if (other->job == link->job && other->phase == TB_FOREIGN_MET)
+            return !leads(link);
+    return false;
+}
+
+void tb_introduction_undo(struct tb_foreign_link *link)
+{
+    const struct tb_meeting_party *their = link->their;
+    bool last = unmeet(link, link->job, their->meeting);
+    if (last &&
+        link->untold_count > 0) /* agents do not know these yet, and who meets them next would not wait for it */
+        tb_foreign_job_drop(link->job, link->first);
 }

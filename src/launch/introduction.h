@@ -14,6 +14,10 @@ int tb_introduction_check_own(const struct tb_address_book *book, const void *pa
 int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *job);
 void tb_introduction_told(struct tb_foreign_link *link, uint32_t host);     /* its agent knows, or is gone */
 void tb_introduction_named(struct tb_foreign_link *link, uint32_t telling); /* its border has those names */
-void tb_introduction_end(struct tb_foreign_link *link); /* the other side knows, too: the rank is told */
+/* Whether nobody misses a link that is lost: those who were to meet have not, and all that were met before, with the
+ * job of the link, are reached by others. */
+bool tb_introduction_is_spare(const struct tb_foreign_link *link);
+void tb_introduction_undo(struct tb_foreign_link *link); /* of such a one: nobody has met by it */
+void tb_introduction_end(struct tb_foreign_link *link);  /* the other side knows, too: the rank is told */
 
 #endif
