@@ -211,9 +211,11 @@ int tb_foreign_job_meet(struct tb_foreign_job *job, const uint32_t *procs, uint3
         return tb_error(TB_ERR_MEMORY, "mpiexec has no memory for %u processes that meet another job", count);
     job->members = grown;
     for (uint32_t i = 0; i < count; i++) {
-        const struct tb_foreign_member *member = member_of(job, known, procs[i]);
+        struct tb_foreign_member *member = member_of(job, known, procs[i]);
         if (member == NULL)
             grown[job->member_count++] = (struct tb_foreign_member){.index = procs[i]};
+        else if (member->meeting == 0) /* what they were told was in vain */
+            member->known = member->told = false;
     }
     qsort(grown, job->member_count, sizeof *grown, by_index);
     tb_foreign_job_remain(job, procs, count, meeting);
@@ -264,29 +266,65 @@ bool tb_foreign_job_all_left(const struct tb_foreign_job *job)
     return job->staying == 0;
 }
 
-bool tb_foreign_job_misses(struct tb_foreign_job *job, uint32_t first, uint32_t count)
+void tb_foreign_job_show(struct tb_foreign_job *job, const uint32_t *procs, uint32_t count)
 {
-    bool misses = false;
-    for (uint32_t i = 0; i < job->member_count; i++)
-        if (job->members[i].index - first < count && !job->members[i].told)
-            misses = job->members[i].told = true;
-    return misses;
+    for (uint32_t i = 0; i < count; i++) {
+        struct tb_foreign_member *member = member_of(job, job->member_count, procs[i]);
+        if (member != NULL)
+            member->known = true;
+    }
+}
+
+/* The first of ours from an index on, by its place. */
+static uint32_t first_from(const struct tb_foreign_job *job, uint32_t index)
+{
+    uint32_t low = 0, high = job->member_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (job->members[middle].index < index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool tb_foreign_job_misses(struct tb_foreign_job *job, uint32_t first, uint32_t count, uint32_t *from, uint32_t *number)
+{
+    *number = 0;
+    for (uint32_t i = first_from(job, first); i < job->member_count && job->members[i].index - first < count; i++) {
+        struct tb_foreign_member *member = &job->members[i];
+        if (!member->known && *number > 0)
+            break;
+        if (!member->known || member->told) {
+            member->lost = !member->told;
+            continue;
+        }
+        *from = *number > 0 ? *from : member->index;
+        *number = member->index - *from + 1; /* whoever is between has died, too */
+        member->told = true;
+    }
+    return *number > 0;
 }
 
 void tb_foreign_job_note_lost(struct tb_foreign_job *job, uint32_t first, uint32_t count)
 {
-    for (uint32_t i = 0; i < job->member_count; i++)
-        if (job->members[i].index - first < count && !job->members[i].told)
-            job->members[i].lost = true;
+    for (uint32_t i = first_from(job, first); i < job->member_count && job->members[i].index - first < count; i++)
+        job->members[i].lost = !job->members[i].told;
+}
+
+static bool is_news(const struct tb_foreign_job *job, uint32_t i)
+{
+    return i < job->member_count && job->members[i].lost && job->members[i].known;
 }
 
 bool tb_foreign_job_take_lost(struct tb_foreign_job *job, uint32_t *first, uint32_t *count)
 {
     uint32_t i = 0;
-    while (i < job->member_count && !job->members[i].lost)
+    while (i < job->member_count && !is_news(job, i))
         i++;
     *first = i < job->member_count ? job->members[i].index : 0;
-    for (*count = 0; i < job->member_count && job->members[i].lost && job->members[i].index == *first + *count; i++) {
+    for (*count = 0; is_news(job, i) && job->members[i].index == *first + *count; i++) {
         job->members[i].lost = false;
         job->members[i].told = true;
         ++*count;

@@ -12,6 +12,7 @@ struct tb_foreign_member {
     uint32_t index;   /* of ours */
     uint32_t meeting; /* the last one at which it has met some of theirs; 0: none, since nothing came of it */
     uint32_t parted;  /* it has no communicator with them any more from this one or one before; TB_FOREIGN_ENDED */
+    bool known;       /* they know of it; and before that they are told nothing of it */
     bool lost;        /* it has died, and our job goes on, which they are to be told */
     bool told;        /* and were: once is enough */
 };
@@ -55,9 +56,13 @@ void tb_foreign_job_remain(struct tb_foreign_job *job, const uint32_t *procs, ui
 /* One of ours has left, after that meeting: if there was a later one, it has not. 0: it has ended. */
 void tb_foreign_job_leave(struct tb_foreign_job *job, uint32_t index, uint32_t meeting);
 bool tb_foreign_job_all_left(const struct tb_foreign_job *job);
-/* Of ours, those of a range have died: whether some of them have met theirs, and that was not asked before. What cannot
- * be told now is noted, and taken out later, range by range, until there is none. */
-bool tb_foreign_job_misses(struct tb_foreign_job *job, uint32_t first, uint32_t count);
+void tb_foreign_job_show(struct tb_foreign_job *job, const uint32_t *procs,
+                         uint32_t count); /* of ours: they know them */
+/* Of ours, those of a range have died: which of them the others miss, that were not asked for before, so many from one
+ * on, until there are none. What cannot be told now is noted, and taken out later, range by range, until there is none.
+ */
+bool tb_foreign_job_misses(struct tb_foreign_job *job, uint32_t first, uint32_t count, uint32_t *from,
+                           uint32_t *number);
 void tb_foreign_job_note_lost(struct tb_foreign_job *job, uint32_t first, uint32_t count);
 bool tb_foreign_job_take_lost(struct tb_foreign_job *job, uint32_t *first, uint32_t *count);
 void tb_foreign_job_put_names(const struct tb_foreign_job *job, struct tb_writer *w); /* as in TB_BORDER_NAMES */

@@ -115,6 +115,39 @@ static void who_is_lost(void **state)
     tb_foreign_job_free(job);
 }
 
+/* Ours, piece by piece: nobody is told of whom they do not know, nor twice. */
+static void who_is_missed(void **state)
+{
+    static const uint32_t procs[] = {1, 2, 4, 5, 7, 8};
+    struct tb_foreign_job *job = tb_foreign_job_new(7, 1);
+    uint32_t first, count;
+    assert_int_equal(tb_foreign_job_meet(job, procs, 6, 1), TB_OK);
+    assert_false(tb_foreign_job_misses(job, 1, 1, &first, &count));
+    assert_false(tb_foreign_job_take_lost(job, &first, &count));
+    tb_foreign_job_show(job, procs, 3);
+    tb_foreign_job_show(job, procs + 4, 2); /* but not 5 */
+    assert_true(tb_foreign_job_take_lost(job, &first, &count));
+    assert_true(first == 1 && count == 1);
+    assert_true(tb_foreign_job_misses(job, 0, 8, &first, &count));
+    assert_true(first == 2 && count == 3); /* 3 has died, too */
+    assert_true(tb_foreign_job_misses(job, 0, 8, &first, &count));
+    assert_true(first == 7 && count == 1);
+    assert_false(tb_foreign_job_misses(job, 0, 8, &first, &count));
+    assert_false(tb_foreign_job_take_lost(job, &first, &count));
+    tb_foreign_job_show(job, procs, 6);
+    assert_true(tb_foreign_job_take_lost(job, &first, &count));
+    assert_true(first == 5 && count == 1);
+    tb_foreign_job_note_lost(job, 5, 3);
+    assert_false(tb_foreign_job_take_lost(job, &first, &count));
+    tb_foreign_job_unmeet(job, procs, 1, 1); /* in vain: they never knew it */
+    assert_int_equal(tb_foreign_job_meet(job, procs, 1, 2), TB_OK);
+    tb_foreign_job_note_lost(job, 1, 1);
+    assert_false(tb_foreign_job_take_lost(job, &first, &count));
+    tb_foreign_job_show(job, procs, 1);
+    assert_true(tb_foreign_job_take_lost(job, &first, &count));
+    tb_foreign_job_free(job);
+}
+
 /* Every second process, so that each is a range of its own. */
 static void very_many(void **state)
 {
@@ -148,11 +181,9 @@ static void very_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_keeps_its_index),
-        cmocka_unit_test(parties_that_make_no_sense),
-        cmocka_unit_test(who_has_left),
-        cmocka_unit_test(who_is_lost),
-        cmocka_unit_test(very_many),
+        cmocka_unit_test(each_keeps_its_index), cmocka_unit_test(parties_that_make_no_sense),
+        cmocka_unit_test(who_has_left),         cmocka_unit_test(who_is_lost),
+        cmocka_unit_test(who_is_missed),        cmocka_unit_test(very_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -494,6 +494,7 @@ void tb_foreign_jobs_forget(struct tb_foreign_jobs *jobs, uint32_t rank)
 {
     struct tb_foreign_link *link;
     struct tb_foreign_job *job;
+    tb_foreign_links_note_end(&jobs->links, rank, 1, TB_FOREIGN_OVER);
     tb_acceptances_forget(&jobs->again, rank);
     while ((link = asked_by(jobs, rank)) != NULL) { /* with one, others may go */
         link->asked = 0;                            /* nobody is there to be told */
@@ -509,12 +510,14 @@ void tb_foreign_jobs_forget(struct tb_foreign_jobs *jobs, uint32_t rank)
 void tb_foreign_jobs_lost(struct tb_foreign_jobs *jobs, uint32_t first, uint32_t count, const char *text)
 {
     struct tb_foreign_job *job;
+    uint32_t from, number;
+    tb_foreign_links_note_end(&jobs->links, first, count, TB_FOREIGN_DIED);
     TB_LIST_EACH (job, &jobs->jobs, struct tb_foreign_job, node) {
         struct tb_foreign_link *link = link_of(jobs, job);
         if (link == NULL)
             tb_foreign_job_note_lost(job, first, count);
-        else if (tb_foreign_job_misses(job, first, count))
-            tb_foreign_link_tell_lost(link, first, count, text);
+        while (link != NULL && tb_foreign_job_misses(job, first, count, &from, &number))
+            tb_foreign_link_tell_lost(link, from, number, text);
     }
 }
 
@@ -579,4 +582,5 @@ void tb_foreign_jobs_close(struct tb_foreign_jobs *jobs)
         tb_foreign_link_free(link, false);
     TB_LIST_EACH (job, &jobs->jobs, struct tb_foreign_job, node)
         tb_foreign_job_free(job);
+    free(jobs->links.ends);
 }

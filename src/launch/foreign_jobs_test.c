@@ -175,6 +175,77 @@ static void some_are_lost_while_they_meet(void **state)
     unmake(&b);
 }
 
+/* That one of them was lost, is what it has told last. */
+static void check_told_lost(const struct side *s, uint32_t first, uint32_t count)
+{
+    assert_int_equal(s->told[0], TB_FOREIGN_LOST);
+    assert_int_equal(s->told[1], first);
+    assert_int_equal(s->told[5], count);
+}
+
+/* Those who have died before are told of as well, by either side, and nobody waits for them to leave. */
+static void some_were_lost_before_they_meet(void **state)
+{
+    for (uint32_t how = 0; how < 4; how++) {
+        struct side a, b, *s = how % 2 == 0 ? &a : &b;
+        make(&a, 0x11111111);
+        make(&b, 0x77777777);
+        open_port(&a);
+        if (how >= 2) { /* they have met others before */
+            want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, 1);
+            meet_accepted(&a, &b, 0, 1);
+        }
+        tb_foreign_jobs_lost(&s->meetings.foreign, 2, 1, "killed");
+        tb_meetings_forget(&s->meetings, 2);
+        tb_meetings_forget(&s->meetings, 1); /* in good order */
+        hear(s);
+        assert_int_equal(a.tells + b.tells, 0);
+        connect_to(&b, &a, 0, RANKS);
+        want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+        if (s == &b) {
+            carry(&a, &b, false);
+            assert_int_equal(b.answers, 1);
+        }
+        assert_int_equal(s->tells, 2); /* accepted, or ready, and lost */
+        check_told_lost(s, 2, 1);
+        s->tells = 0;
+        if (s == &a) /* who accepts hears that the other is ready */
+            tell(&a, (how >= 2 ? 2 : 1) | TB_BORDER_CAME_HERE, "\3", 1);
+        assert_int_equal(s->answers, 1);
+        leave(s, 0, how % 2 == 0 ? b.book.job : a.book.job, s->answer->meeting);
+        assert_int_equal(s->tells, 1);
+        assert_int_equal(s->told[0], TB_FOREIGN_LEFT);
+        unmake(&a);
+        unmake(&b);
+    }
+}
+
+/* Those whom the others do not know yet, by a meeting that is not the first. */
+static void some_are_lost_while_they_meet_again(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, 1);
+    meet_accepted(&a, &b, 0, 1);
+    a.slow = 1 | TB_BORDER_CAME_HERE;
+    connect_to(&b, &a, 1, 1);
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, 2);
+    tb_foreign_jobs_lost(&a.meetings.foreign, 0, RANKS, "killed");
+    hear(&a);
+    assert_int_equal(a.tells, 1);
+    check_told_lost(&a, 0, 1);
+    a.tells = 0;
+    uint32_t telling = tb_foreign_link_find(&a.meetings.foreign.links, 0, a.slow)->telling;
+    say(&a, TB_BORDER_NAMED, a.slow, &telling, sizeof telling);
+    hear(&a);
+    assert_int_equal(a.tells, 2); /* accepted, and lost */
+    check_told_lost(&a, 1, 1);
+    unmake(&a);
+    unmake(&b);
+}
+
 /* What would be told all our processes each time has an end. */
 static void losses_without_end(void **state)
 {
@@ -422,6 +493,8 @@ int main(void)
         cmocka_unit_test(generations_beside_each_other),
         cmocka_unit_test(some_are_lost),
         cmocka_unit_test(some_are_lost_while_they_meet),
+        cmocka_unit_test(some_were_lost_before_they_meet),
+        cmocka_unit_test(some_are_lost_while_they_meet_again),
         cmocka_unit_test(losses_without_end),
         cmocka_unit_test(words_that_come_too_early),
         cmocka_unit_test(jobs_that_are_not_alike_do_not_meet),

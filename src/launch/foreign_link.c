@@ -3,6 +3,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+void tb_foreign_links_note_end(struct tb_foreign_links *links, uint32_t first, uint32_t count, enum tb_foreign_end end)
+{
+    uint32_t known = tb_worlds_processes(links->book), room = known > first + count ? known : first + count;
+    uint8_t *grown = room > links->ends_room ? realloc(links->ends, room) : links->ends;
+    if (grown == NULL)
+        return; /* the others wait for them as they would for those who do not answer */
+    if (room > links->ends_room) {
+        memset(grown + links->ends_room, 0, room - links->ends_room);
+        links->ends_room = room;
+    }
+    links->ends = grown;
+    for (uint32_t i = first; i < first + count; i++)
+        grown[i] |= (uint8_t)end;
+}
+
 struct tb_writer *tb_foreign_border_begin(struct tb_foreign_links *links, uint32_t host, enum tb_border_word word,
                                           uint32_t number)
 {

@@ -30,6 +30,8 @@ enum tb_foreign_phase {
     TB_FOREIGN_MET
 };
 
+enum tb_foreign_end { TB_FOREIGN_OVER = 1, TB_FOREIGN_DIED = 2 }; /* of a process of ours; died: and our job goes on */
+
 struct tb_foreign_link;
 
 struct tb_foreign_links {
@@ -40,6 +42,8 @@ struct tb_foreign_links {
     uint32_t next;                                 /* number */
     uint32_t meeting, telling;                     /* numbers of the last ones */
     void (*patience_over)(struct tb_timer *timer); /* `timer` of a link */
+    uint8_t *ends;                                 /* by process of ours: enum tb_foreign_end, added; those from */
+    uint32_t ends_room;                            /* that one on live */
     /* One that waits at a port goes. */
     void *context;
     void (*dropped)(void *context, const struct tb_foreign_link *link);
@@ -67,6 +71,8 @@ struct tb_foreign_link {
     uint32_t first_telling;  /* and the first, or 0: of several at a host, frames take the one that had names first */
 };
 
+/* So many of ours, from one on, have ended. */
+void tb_foreign_links_note_end(struct tb_foreign_links *links, uint32_t first, uint32_t count, enum tb_foreign_end end);
 /* What concerns a border, at a host; NULL: its agent is not there any more. */
 struct tb_writer *tb_foreign_border_begin(struct tb_foreign_links *links, uint32_t host, enum tb_border_word word,
                                           uint32_t number);

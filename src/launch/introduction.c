@@ -39,12 +39,14 @@ static void names_tell(struct tb_foreign_links *links, const struct tb_foreign_j
     }
 }
 
-/* What has happened to ours since the others have heard of them, and could not be told before. */
+/* What has happened to ours that the others could not be told before they had heard of them. */
 static void tell_rest(struct tb_foreign_link *link)
 {
+    const struct tb_meeting_party *mine = link->mine;
     uint32_t first, count;
+    tb_foreign_job_show(link->job, mine->procs, mine->size);
     while (tb_foreign_job_take_lost(link->job, &first, &count))
-        tb_foreign_link_tell_lost(link, first, count, "it has died while the two jobs met");
+        tb_foreign_link_tell_lost(link, first, count, "it has died before the two jobs met, or while they did");
     if (link->job->left)
         tb_foreign_link_tell_word(link, TB_FOREIGN_LEFT, NULL);
 }
@@ -155,6 +157,19 @@ static bool unmeet(const struct tb_foreign_link *link, struct tb_foreign_job *jo
     return last;
 }
 
+/* Of those who meet, some may have ended before: nobody waits for these to leave, and who has died is missed there. */
+static void note_ends(const struct tb_foreign_link *link)
+{
+    const struct tb_meeting_party *mine = link->mine;
+    for (uint32_t i = 0; i < mine->size; i++) {
+        uint8_t end = mine->procs[i] < link->links->ends_room ? link->links->ends[mine->procs[i]] : 0;
+        if (end & TB_FOREIGN_DIED)
+            tb_foreign_job_note_lost(link->job, mine->procs[i], 1);
+        if (end != 0)
+            tb_foreign_job_leave(link->job, mine->procs[i], 0);
+    }
+}
+
 /* Who the others are is known: they get indices, and all agents are told. */
 int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *job)
 {
@@ -182,6 +197,7 @@ int tb_introduction_begin(struct tb_foreign_link *link, struct tb_foreign_job *j
         link->job = job;
         link->phase = TB_FOREIGN_TELLING;
         their->meeting = meeting;
+        note_ends(link);
         if (count > 0)
             agents_tell(link, ranges, count);
     } else if (job != NULL && job->range_count == 0) {
