@@ -92,7 +92,7 @@ struct tb_multicast_payload {
 /* Every bound, all of them with a default. Times in ns. */
 struct tb_multicast_limits {
     uint64_t short_bytes;  /* the longest short message; in at most TB_MULTICAST_SPAN fragments */
-    uint64_t keep;         /* bytes of copies that a root keeps, with what it notes of them */
+    uint64_t keep;         /* bytes of copies that a root keeps, with what it notes of them; beyond it one a context */
     uint64_t early;        /* bytes that wait for this process to begin */
     uint32_t window_first; /* datagrams of a long message that are out at first without having been reported, */
     uint32_t window_most;  /* and at most, and no more than the socket of every member holds */

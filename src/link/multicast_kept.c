@@ -65,11 +65,18 @@ static bool is_overdue(const struct tb_multicast_operation *o)
     return o->number < o->in->newest;
 }
 
+/* Whether it need not wait for others to let go of what is kept: where nothing of its context is, those who wait for it
+ * may be the very ones that others wait for. */
+static bool is_urgent(const struct tb_multicast_operation *o)
+{
+    return o->in->kept == 0 || is_overdue(o);
+}
+
 /* Makes a copy. False: there is no room, or no memory. */
 static bool copy(struct tb_multicast *m, struct tb_multicast_operation *o)
 {
     uint64_t bytes = bytes_of(o->length, m->config.piece);
-    if (m->counters.kept + bytes > m->limits.keep && m->counters.kept > 0 && !is_overdue(o))
+    if (m->counters.kept + bytes > m->limits.keep && !is_urgent(o))
         return false;
     struct tb_multicast_kept *k = malloc(sizeof *k + o->length);
     if (k == NULL)
@@ -226,7 +233,7 @@ void tb_multicast_kept_advance(struct tb_multicast *m)
     struct tb_multicast_operation *o;
     bool full = false;
     TB_LIST_EACH (o, &m->wanting, struct tb_multicast_operation, of) {
-        if ((full && !is_overdue(o)) || !copy(m, o)) {
+        if ((full && !is_urgent(o)) || !copy(m, o)) {
             full = true;
             continue;
         }

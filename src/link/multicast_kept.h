@@ -1,6 +1,8 @@
 /* The kept store: copies of short messages that this process has sent, until all members have passed them. A root sends
  * such a message at once and is done with it; whoever misses something asks, also when the root computes again, as long
- * as somebody feeds its object. The store is bounded: when it is full, a root waits for confirmations.
+ * as somebody feeds its object. The store is bounded: when it is full, a root waits for confirmations; only of a
+ * context of which nothing is kept one message goes all the same, so that members of one never wait for those of
+ * another.
  *
  * What is asked for once is sent to whoever asks. If another one asks for the same soon after, more of them will, and
  * it is sent to all; whoever asks while that is under way is not answered. So the root answers a bounded number of
