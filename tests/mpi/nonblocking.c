@@ -386,6 +386,34 @@ static void failures(void)
     MPI_Comm_free(&comm);
 }
 
+/* A root has begun more on one communicator than anybody keeps, then something on another, to which the others come
+ * first. */
+static void outrun(void)
+{
+    enum { MANY = 20, INTS = 16384 };
+    MPI_Comm comms[2];
+    MPI_Request requests[MANY + 1];
+    int *data = test_memory(MANY * INTS * sizeof(int)), first = test_rank == 0 ? 5 : 0;
+    for (int i = 0; i < 2; i++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    for (int i = 0; i < MANY * INTS; i++)
+        data[i] = test_rank == 0 ? i : -1;
+    if (test_rank > 0)
+        MPI_Bcast(&first, 1, MPI_INT, 0, comms[1]);
+    for (int i = 0; i < MANY; i++)
+        MPI_Ibcast(data + (size_t)i * INTS, INTS, MPI_INT, 0, comms[0], &requests[i]);
+    if (test_rank == 0)
+        MPI_Ibcast(&first, 1, MPI_INT, 0, comms[1], &requests[MANY]);
+    MPI_Waitall(MANY + (test_rank == 0), requests, MPI_STATUSES_IGNORE);
+    int wrong = first != 5;
+    for (int i = 0; i < MANY * INTS; i++)
+        wrong += data[i] != i;
+    CHECK_EQUAL(wrong, 0);
+    free(data);
+    for (int i = 0; i < 2; i++)
+        MPI_Comm_free(&comms[i]);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(&argc, &argv);
@@ -402,5 +430,6 @@ int main(int argc, char **argv)
     progress();
     errors();
     failures();
+    outrun();
     return test_end();
 }
