@@ -24,6 +24,22 @@ struct tb_cast {
 
 static void cast_look(struct tb_cast *cast);
 
+/* ---- waiting for receivers ---------------------------------------------------------------------------------------- */
+
+static void wait_until(struct tb_cast *cast, uint64_t deadline)
+{
+    cast->deadline = deadline;
+    if (tb_list_empty(&cast->in_port))
+        tb_list_append(&cast->engine->multicast->casts, &cast->in_port);
+    tb_engine_stir(cast->engine);
+}
+
+static void wait_end(struct tb_cast *cast)
+{
+    cast->deadline = TB_NEVER;
+    tb_list_remove(&cast->in_port);
+}
+
 /* ---- the operation ----------------------------------------------------------------------------------------------- */
 
 static uint32_t count_in(const struct tb_cast *cast, enum tb_phase phase)
@@ -157,8 +173,7 @@ static void invite(struct tb_request *r)
 /* Those that are ready get it now, several of them together. */
 static void round_begin(struct tb_cast *cast, uint32_t ready)
 {
-    cast->deadline = TB_NEVER;
-    tb_list_remove(&cast->in_port);
+    wait_end(cast);
     for (uint32_t i = 0; i < cast->count; i++) {
         struct tb_request *r = &cast->requests[i];
         if (r->phase != TB_PHASE_READY)
@@ -197,8 +212,10 @@ static void cast_look(struct tb_cast *cast)
             return;
     }
     uint32_t ready = count_in(cast, TB_PHASE_READY);
-    if (ready == 0)
+    if (ready == 0) { /* also where those that were have ended */
+        wait_end(cast);
         return;
+    }
     for (uint32_t i = 0; i < cast->count; i++)
         asked += cast->requests[i].mode == TB_MODE_TOGETHER &&
                  (cast->requests[i].phase == TB_PHASE_QUEUED || cast->requests[i].phase == TB_PHASE_ASKED);
@@ -206,9 +223,7 @@ static void cast_look(struct tb_cast *cast)
     if (asked == 0 || now >= cast->deadline) {
         round_begin(cast, ready);
     } else if (cast->deadline == TB_NEVER) {
-        cast->deadline = now + PATIENCE;
-        tb_list_append(&cast->engine->multicast->casts, &cast->in_port);
-        tb_engine_stir(cast->engine);
+        wait_until(cast, now + PATIENCE);
     }
 }
 
@@ -346,6 +361,7 @@ void tb_cast_free(struct tb_cast *cast)
 {
     /* Whoever has ended the last request may not have left the cast yet. */
     tb_engine_lock(cast->engine);
+    tb_list_remove(&cast->in_port);
     tb_engine_unlock(cast->engine);
     free(cast->processes);
     free(cast);

@@ -348,6 +348,28 @@ static void one_dies(void **state)
     loop_net_close(&net);
 }
 
+/* Who has a receive dies while others have none: nobody is waited for any more, until one has. */
+static void who_is_ready_dies(void **state)
+{
+    begin();
+    receive(1, LENGTH);
+    struct tb_cast *made = cast(others, 3);
+    for (int i = 0; i < 20 && tb_casts_deadline(net.engines[0]->multicast) == TB_NEVER; i++)
+        loop_net_settle(&net);
+    assert_true(tb_casts_deadline(net.engines[0]->multicast) != TB_NEVER);
+    tb_engine_lost(net.engines[0], (struct tb_proc){7, 1}, TB_ERR_PEER);
+    tb_engine_progress(net.engines[0]);
+    assert_int_equal(net.engines[0]->sends, 2);
+    assert_int_equal(tb_casts_deadline(net.engines[0]->multicast), TB_NEVER);
+    for (uint32_t i = 2; i < ENGINES; i++) /* with their host */
+        tb_engine_lost(net.engines[0], (struct tb_proc){7, i}, TB_ERR_PEER);
+    tb_engine_progress(net.engines[0]);
+    assert_non_null(tb_cast_wait(made, NULL));
+    tb_cast_free(made);
+    assert_true(tb_list_empty(&net.engines[0]->multicast->casts));
+    loop_net_close(&net);
+}
+
 /* The sender dies: its receivers' receives end, and nothing of it is left. */
 static void the_sender_dies(void **state)
 {
@@ -407,6 +429,7 @@ int main(void)
         cmocka_unit_test(one_has_too_little_room),
         cmocka_unit_test(one_has_no_group),
         cmocka_unit_test(one_dies),
+        cmocka_unit_test(who_is_ready_dies),
         cmocka_unit_test(the_sender_dies),
         cmocka_unit_test(senseless_invitations_are_dropped),
     };
