@@ -6,10 +6,12 @@
 
 #define MEMBERS_MOST 4096u              /* of an operation: their list is one frame */
 #define PATIENCE     UINT64_C(50000000) /* ns that receivers which are ready wait for others */
+/* ns that members wait for one that does nothing; longer than any of them waits for a repair */
+#define STANDSTILL UINT64_C(250000000)
 
 struct tb_cast {
     struct tb_engine *engine;
-    struct tb_list in_port; /* while some of its receivers wait for others */
+    struct tb_list in_port; /* while some of its receivers wait for others, in the operation or before */
     uint64_t deadline;      /* of that */
     struct tb_buffer buffer;
     struct tb_part part;
@@ -24,7 +26,8 @@ struct tb_cast {
 
 static void cast_look(struct tb_cast *cast);
 
-/* ---- waiting for receivers ---------------------------------------------------------------------------------------- */
+/* ---- waiting for receivers ----------------------------------------------------------------------------------------
+ */
 
 static void wait_until(struct tb_cast *cast, uint64_t deadline)
 {
@@ -63,6 +66,7 @@ static void send_alone(struct tb_request *r)
 static void members_end(struct tb_cast *cast, int error)
 {
     cast->members = 0;
+    wait_end(cast);
     cast->settling = true;
     for (uint32_t i = 0; i < cast->count; i++) {
         struct tb_request *r = &cast->requests[i];
@@ -190,6 +194,7 @@ static void round_begin(struct tb_cast *cast, uint32_t ready)
         }
     }
     cast->operation.number = cast->engine->multicast->casts_made++;
+    wait_until(cast, tb_clock_now(cast->engine->config.transport.clock) + STANDSTILL);
     for (uint32_t i = 0; i < cast->count; i++)
         if (cast->requests[i].phase == TB_PHASE_INVITED)
             invite(&cast->requests[i]);
@@ -242,6 +247,16 @@ static void cast_refused(struct tb_request *r)
 
 const struct tb_cast_sender tb_cast_sender = {cast_cleared, cast_refused, cast_invite};
 
+/* The operation, or its preparation, is given up if it stands still: one of its members may compute. */
+static void operation_judge(struct tb_cast *cast, uint64_t now)
+{
+    uint64_t moved = cast->under_way ? tb_multicast_moved(&cast->operation) : 0;
+    if (moved + STANDSTILL > now)
+        wait_until(cast, moved + STANDSTILL);
+    else
+        operation_stop(cast);
+}
+
 int tb_casts_advance(struct tb_multicast_port *port)
 {
     uint64_t now = tb_list_empty(&port->casts) ? 0 : tb_clock_now(port->engine->config.transport.clock);
@@ -249,6 +264,8 @@ int tb_casts_advance(struct tb_multicast_port *port)
     int n = 0;
     TB_LIST_EACH (cast, &port->casts, struct tb_cast, in_port)
         if (now >= cast->deadline) {
+            if (cast->members > 0)
+                operation_judge(cast, now);
             cast_look(cast);
             n++;
         }

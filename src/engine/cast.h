@@ -5,9 +5,9 @@
  * context of these operations is that of the sender's MPI_COMM_SELF, on which nothing else is multicast; it counts
  * them.
  *
- * Whenever something is amiss (a member has died, cannot take part, or has another connection that broke), the
- * operation is given up and the data goes to each of its members as after any CLEAR. A member that cannot take part
- * asks for that by a second CLEAR; one that takes part stops when data comes this way.
+ * Whenever something is amiss (a member has died, cannot take part, has another connection that broke, or computes, so
+ * that nothing goes on), the operation is given up and the data goes to each of its members as after any CLEAR. A
+ * member that cannot take part asks for that by a second CLEAR; one that takes part stops when data comes this way.
  *
  * Part of the engine, touched with it locked. */
 #ifndef TB_ENGINE_CAST_H
@@ -38,7 +38,7 @@ struct tb_cast_receiver {
 };
 extern const struct tb_cast_receiver tb_cast_receiver;
 
-/* Those that have waited for long enough get their data. How many casts that were. */
+/* Those that have waited for long enough get their data, without others or one by one. How many casts that were. */
 int tb_casts_advance(struct tb_multicast_port *port);
 uint64_t tb_casts_deadline(const struct tb_multicast_port *port);
 

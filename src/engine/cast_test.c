@@ -391,6 +391,24 @@ static void the_sender_dies(void **state)
     loop_net_close(&net);
 }
 
+/* Who has a receive and then computes: the others wait a while for it, and not any longer. */
+static void who_computes_holds_up_nobody(void **state)
+{
+    begin();
+    struct tb_cast *made = cast_to_all();
+    for (int i = 0; i < 20 && count_of(&net, 0).multicast_sent == 0; i++)
+        for (uint32_t k = 0; k < ENGINES; k++)
+            tb_engine_progress(net.engines[k]);
+    assert_true(count_of(&net, 0).multicast_sent > 0 && !is_done(1) && !is_done(2) && !is_done(3));
+    run_without(2, 0, 10); /* the network takes what is for it */
+    check_got(1);
+    check_got(3);
+    assert_false(is_done(2));
+    run_until(0, 4);
+    check_got(2);
+    end(made);
+}
+
 /* To receives that do not exist, of lists that make no sense: nothing happens, and the peer is not given up. */
 static void senseless_invitations_are_dropped(void **state)
 {
@@ -429,6 +447,7 @@ int main(void)
         cmocka_unit_test(one_has_too_little_room),
         cmocka_unit_test(one_has_no_group),
         cmocka_unit_test(one_dies),
+        cmocka_unit_test(who_computes_holds_up_nobody),
         cmocka_unit_test(who_is_ready_dies),
         cmocka_unit_test(the_sender_dies),
         cmocka_unit_test(senseless_invitations_are_dropped),

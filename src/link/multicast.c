@@ -218,6 +218,11 @@ void tb_multicast_stop(struct tb_multicast *m, struct tb_multicast_operation *o)
     forget(m, o);
 }
 
+uint64_t tb_multicast_moved(const struct tb_multicast_operation *o)
+{
+    return tb_multicast_long_moved(o);
+}
+
 /* ---- what comes in -------------------------------------------------------------------------------------------------
  */
 

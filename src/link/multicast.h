@@ -240,6 +240,10 @@ void tb_multicast_pass(struct tb_multicast *m, uint64_t context, uint64_t number
 int tb_multicast_start(struct tb_multicast *m, struct tb_multicast_operation *o);
 /* It is given up here; `done` is not called any more. */
 void tb_multicast_stop(struct tb_multicast *m, struct tb_multicast_operation *o);
+/* Of a long message that is sent here: when its members last told that they have more of it, or when what was sent
+ * since has left the wire, if that is later; 0: it has not begun for want of memory. One that does not go on stands
+ * still there. */
+uint64_t tb_multicast_moved(const struct tb_multicast_operation *o);
 
 /* A datagram that was checked, of this job, not of this process, and where it came from. The payload may stand where
  * tb_multicast_expect has said that it belongs; otherwise it must not stand in room that was expected for others. */

@@ -22,7 +22,7 @@ struct host_part {
         uint64_t context;
         uint32_t count;
     } runs[2];
-    uint32_t run, number;        /* the next one */
+    uint32_t run, number;          /* the next one */
     const struct host_part *after; /* begins when this one has done all */
     bool busy;
     struct tb_multicast_operation operation;

@@ -37,7 +37,8 @@ struct tb_multicast_long {
     uint32_t unmarked;      /* datagrams to all since the last mark */
     uint32_t poll, vain;    /* polls so far; how many without an answer */
     uint64_t poll_at;
-    bool rescue; /* the next poll has to say that datagrams do not help */
+    uint64_t moved; /* when a report last told something new, or when what was sent after it has left */
+    bool rescue;    /* the next poll has to say that datagrams do not help */
     struct tb_multicast_mark marks[MARKS];
     uint32_t marks_first, marks_count;
     struct tb_multicast_sent troubles[TB_MULTICAST_SPAN];
@@ -161,6 +162,7 @@ static void note_sent(struct tb_multicast *m, struct tb_multicast_long *l, const
     }
     *t = (struct tb_multicast_sent){0};
     l->source.sent++;
+    l->moved = at;
     if (out->head.flags & TB_DATAGRAM_WINDOW)
         mark(m, l, at);
 }
@@ -273,8 +275,10 @@ bool tb_multicast_long_hear(struct tb_multicast *m, struct tb_multicast_operatio
     }
     uint64_t covered_before = l->covered;
     bool covered = cover(l, report, &last);
-    if (covered)
+    if (covered) {
         l->covered = last.sent;
+        l->moved = m->now > l->moved ? m->now : l->moved;
+    }
     forget_mended(l, report);
     learn_places(m, o, report);
     uint32_t top = report->top < l->source.sent ? report->top : l->source.sent;
@@ -316,6 +320,7 @@ static bool open_long(struct tb_multicast *m, struct tb_multicast_operation *o)
     l->child = tb_multicast_tree_process(&o->members, o->root, 1);
     l->source.payload = o->payload;
     l->poll_at = TB_NEVER;
+    l->moved = m->now;
     tb_multicast_pace_open(&l->pace, m->limits.window_first, holds > 0 && holds < most ? holds : most,
                            (m->config.piece + TB_DATAGRAM_BYTES) * m->config.byte_time / 1000);
     tb_multicast_source_enter(&l->source, o->in, o->number, o->length, m->config.piece);
@@ -338,6 +343,11 @@ void tb_multicast_long_stop(struct tb_multicast_operation *o)
     tb_list_remove(&o->sending->source.of_context);
     free(o->sending);
     o->sending = NULL;
+}
+
+uint64_t tb_multicast_long_moved(const struct tb_multicast_operation *o)
+{
+    return o->sending != NULL ? o->sending->moved : 0;
 }
 
 void tb_multicast_long_advance(struct tb_multicast *m, struct tb_multicast_operation *o)

@@ -17,6 +17,7 @@ void tb_multicast_long_stop(struct tb_multicast_operation *o);
 /* False: it does not come from whom it should. */
 bool tb_multicast_long_hear(struct tb_multicast *m, struct tb_multicast_operation *o, uint32_t from,
                             const struct tb_multicast_report *report);
+uint64_t tb_multicast_long_moved(const struct tb_multicast_operation *o);
 void tb_multicast_long_advance(struct tb_multicast *m, struct tb_multicast_operation *o);
 
 #endif
