@@ -1,6 +1,8 @@
 /* One message to several ranks, on the simulated network, with a multicast group that is made of memory: who gets it
  * together, and what becomes of it when one of them comes late, hears nothing, has no group, or dies. */
 #include "engine/message_test.h"
+#include "engine/standby.h"
+#include "link/multicast_frame.h"
 
 #define ENGINES  4u
 #define LENGTH   200000u
@@ -409,6 +411,65 @@ static void who_computes_holds_up_nobody(void **state)
     end(made);
 }
 
+/* Something that nobody here waits for comes to the first engine. */
+static void sound_make(enum tb_datagram_type type, uint64_t number)
+{
+    struct ear *ear = &ears[0];
+    struct sound *s = &ear->sounds[ear->last++ % QUEUE];
+    struct tb_multicast_poll poll = {.poll = 1, .top = 1};
+    *s = (struct sound){.head = {.context = tb_cast_context(1),
+                                 .number = number,
+                                 .length = LENGTH,
+                                 .job = ear->config.job,
+                                 .sender = 1,
+                                 .piece = PIECE,
+                                 .type = (uint8_t)type},
+                        .from = 1};
+    s->length = type == TB_DATAGRAM_POLL ? tb_multicast_put_poll(s->payload, &poll) : PIECE;
+}
+
+/* While the program computes a standby looks each time it comes; the program itself does not, while it waits for
+ * nothing there. */
+static void a_standby_looks_each_time(void **state)
+{
+    begin();
+    struct tb_cast *made = cast_to_all();
+    all_get_it();
+    sound_make(TB_DATAGRAM_DATA, 7);
+    tb_engine_progress(net.engines[0]);
+    if (ears[0].first == ears[0].last) { /* that was the one in so many that looks */
+        sound_make(TB_DATAGRAM_DATA, 7);
+        tb_engine_progress(net.engines[0]);
+    }
+    assert_true(ears[0].first != ears[0].last);
+    net.engines[0]->aside = true;
+    for (int i = 0; i < 3; i++) {
+        sound_make(TB_DATAGRAM_DATA, 7);
+        tb_standby_round(net.engines[0], false);
+        assert_true(ears[0].first == ears[0].last);
+    }
+    net.engines[0]->aside = false;
+    end(made);
+}
+
+/* Of what others send each other nothing is kept, since nobody here will ever want it. */
+static void others_casts_are_dropped(void **state)
+{
+    struct tb_multicast_counters c;
+    begin();
+    struct tb_cast *made = cast_to_all();
+    all_get_it();
+    for (uint64_t i = 0; i < 100; i++) {
+        sound_make(TB_DATAGRAM_DATA, 1000 + i);
+        sound_make(TB_DATAGRAM_POLL, 1000 + i);
+    }
+    while (ears[0].first != ears[0].last)
+        tb_engine_progress(net.engines[0]);
+    tb_multicast_count(net.engines[0]->multicast->protocol, &c);
+    assert_int_equal(c.early_kept, 0);
+    end(made);
+}
+
 /* To receives that do not exist, of lists that make no sense: nothing happens, and the peer is not given up. */
 static void senseless_invitations_are_dropped(void **state)
 {
@@ -449,6 +510,8 @@ int main(void)
         cmocka_unit_test(one_dies),
         cmocka_unit_test(who_computes_holds_up_nobody),
         cmocka_unit_test(who_is_ready_dies),
+        cmocka_unit_test(a_standby_looks_each_time),
+        cmocka_unit_test(others_casts_are_dropped),
         cmocka_unit_test(the_sender_dies),
         cmocka_unit_test(senseless_invitations_are_dropped),
     };

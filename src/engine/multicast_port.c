@@ -70,7 +70,8 @@ static uint32_t port_send(void *owner, const struct tb_multicast_out *out, uint3
 static bool is_foreign(const struct tb_multicast_port *port, const struct tb_datagram *head)
 {
     const struct tb_multicast_heard *h;
-    if (head->type != TB_DATAGRAM_DATA || head->context != tb_cast_context((uint32_t)(head->context >> 32)))
+    bool passes = head->type == TB_DATAGRAM_DATA || head->type == TB_DATAGRAM_POLL;
+    if (!passes || head->context != tb_cast_context((uint32_t)(head->context >> 32)))
         return false;
     TB_LIST_EACH (h, &port->heard, const struct tb_multicast_heard, in_port)
         if (h->context == head->context && h->number == head->number)
@@ -438,7 +439,8 @@ void tb_multicast_port_regroup(struct tb_multicast_port *port)
 int tb_multicast_port_advance(struct tb_multicast_port *port, bool thorough)
 {
     int n = 0;
-    if (!thorough && port->waiting == 0 && ++port->rounds < PATIENCE)
+    bool often = !thorough && !port->engine->aside; /* a standby comes seldom enough by itself */
+    if (often && port->waiting == 0 && ++port->rounds < PATIENCE)
         return 0;
     port->rounds = 0;
     if (port->group != NULL) {
