@@ -454,6 +454,7 @@ static void arrivals_drop(struct tb_engine *e, struct tb_context *c)
 static void proc_tell(struct tb_engine *e, uint32_t proc, const struct tb_message *m, bool connected)
 {
     const struct tb_message about_nothing = {.kind = TB_KIND_ASK,
+                                             .match = tb_slots_id(&e->slots),
                                              .length = (uint64_t)TB_DEMANDED_ENTER << 32,
                                              .source_rank = m->source_rank,
                                              .representation = m->representation};

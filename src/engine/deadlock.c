@@ -294,7 +294,7 @@ static void ask(struct tb_window *w, const struct standing *s, const struct tb_d
     if (q != NULL || (q = calloc(1, sizeof *q)) == NULL)
         return;
     q->rank = r;
-    q->number = ++all->last;
+    q->number = tb_slots_id(&w->engine->slots);
     q->wait = s->wait;
     q->since = s->since;
     q->proc = d->proc;

@@ -12,7 +12,8 @@
  * counts as done.
  *
  * A process has one question for each rank of a window at most, and repeats none that is not answered. A question about
- * no context is answered with nothing, which tells that it has come. Touched with the engine locked. */
+ * no context is answered with nothing, which tells that it has come. Questions are numbered as messages are (slots.h),
+ * since the answer has to come to the lane that has asked. Touched with the engine locked. */
 #ifndef TB_ENGINE_DEADLOCK_H
 #define TB_ENGINE_DEADLOCK_H
 
@@ -42,7 +43,6 @@ struct tb_demand {
 /* All of an engine. */
 struct tb_deadlock {
     struct tb_list questions; /* struct tb_question */
-    uint64_t last;            /* number of one */
     uint64_t look_at;         /* on the engine's clock: when to look again */
     uint32_t round;           /* of looks: whose turn it is to be asked */
 };

@@ -131,6 +131,7 @@ static uint32_t lane_of(const struct tb_lanes *lanes, const struct tb_message *m
     case TB_KIND_DONE:
     case TB_KIND_CANCELLED:
     case TB_KIND_CAST:
+    case TB_KIND_ANSWER: /* what it tells may be about another lane, or none */
         lane = tb_slots_lane(m->match);
         return lane < lanes->count ? lane : 0;
     default: /* multicast, too, is of no context, or one of the first lane */

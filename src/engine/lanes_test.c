@@ -1,5 +1,6 @@
 /* Lanes: messages of several contexts between engines with and without lanes, by all protocols; what is shared by the
- * lanes of a process (credit, news of those that are gone); and that one lane does not wait for another. */
+ * lanes of a process (credit, news of those that are gone); that a lane hears the answers to its questions; and that
+ * one lane does not wait for another. */
 #include "engine/message_test.h"
 
 #include <pthread.h>
@@ -208,6 +209,26 @@ static void a_lost_connection_is_told_once(void **state)
     }
 }
 
+/* Everybody was asked whether he has heard of it, and has answered, however many lanes that one has. */
+static void all_hear_of_a_collective_that_was_given_up(void **state)
+{
+    for (uint32_t others = 0; others < 4; others += 3) {
+        const struct tb_binding binding = {.operation = TB_OPERATION_BCAST, .call = "MPI_Bcast"};
+        struct loop_net net;
+        open_all(&net, 4, others);
+        open_channels(&net);
+        for (uint32_t c = 0; c < CHANNELS; c++)
+            tb_collective_refuse(channels[c % 2][c], &binding, tb_error(TB_ERR_MEMORY, "no memory in this test"));
+        settle(&net);
+        for (uint32_t i = 0; i < 2; i++)
+            for (uint32_t lane = 0; lane < tb_engine_lanes(net.engines[i]); lane++) {
+                const struct tb_peer *p = tb_peer_of(tb_engine_lane(net.engines[i], lane), 1 - i);
+                assert_int_equal(p->unanswered, 0);
+            }
+        close_all(&net);
+    }
+}
+
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static _Atomic bool held, enough;
@@ -292,6 +313,68 @@ static void each_sleeper_is_woken(void **state)
     close_all(&net);
 }
 
+static struct tb_window *windows[2][2]; /* of each of two engines, in different lanes of the first */
+static _Atomic bool told;
+
+/* Who has posted nothing is in another window when it is asked, and will never post afterwards. */
+static void *start_in_vain(void *context)
+{
+    const uint32_t one = 1;
+    if (tb_window_start(windows[0][0], &one, 1, "start") == TB_ERR_EPOCH)
+        told = strstr(tb_error_story(), "never will") != NULL;
+    held = false;
+    return NULL;
+}
+
+static void *post_when_asked(void *context)
+{
+    struct tb_engine *e = channels[0][1]->engine;
+    const uint32_t one = 1;
+    bool asked = false;
+    for (int i = 0; i < 30000 && !asked; i++) {
+        usleep(1000);
+        tb_engine_lock(e);
+        asked = e->deadlock.round > 0;
+        tb_engine_unlock(e);
+    }
+    usleep(50000); /* and has been answered */
+    tb_window_post(windows[0][1], &one, 1);
+    return NULL;
+}
+
+static void who_waits_elsewhere_is_asked_again(void **state)
+{
+    struct loop_net net;
+    pthread_t threads[2];
+    const uint32_t zero = 0;
+    open_all(&net, 4, 0);
+    open_channels(&net);
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t w = 0; w < 2; w++) {
+            const struct tb_window_config config = {.channel = channels[i][1 + w], .dynamic = true};
+            assert_int_equal(tb_window_open(net.engines[i], &config, &windows[i][w]), TB_OK);
+        }
+    held = true;
+    told = false;
+    assert_int_equal(pthread_create(&threads[0], NULL, start_in_vain, NULL), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, post_when_asked, NULL), 0);
+    assert_int_equal(tb_window_start(windows[1][1], &zero, 1, "start"), TB_OK);
+    tb_window_leave_for_good(windows[1][0]);
+    for (int i = 0; i < 30000 && held; i++) {
+        tb_engine_progress(net.engines[1]);
+        usleep(1000);
+    }
+    assert_true(!held && told);
+    for (uint32_t i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(tb_window_complete(windows[1][1], &zero, 1, "complete"), TB_OK);
+    assert_int_equal(tb_window_wait(windows[0][1], "wait"), TB_OK);
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t w = 0; w < 2; w++)
+            tb_window_close(windows[i][w]);
+    close_all(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,8 +383,10 @@ int main(void)
         cmocka_unit_test(credit_is_shared),
         cmocka_unit_test(all_lanes_hear_of_a_loss),
         cmocka_unit_test(a_lost_connection_is_told_once),
+        cmocka_unit_test(all_hear_of_a_collective_that_was_given_up),
         cmocka_unit_test(one_lane_does_not_hold_up_others),
         cmocka_unit_test(each_sleeper_is_woken),
+        cmocka_unit_test(who_waits_elsewhere_is_asked_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

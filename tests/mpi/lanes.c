@@ -1,7 +1,7 @@
 /* MPI_THREAD_MULTIPLE on several communicators: each thread has its own and does all kinds of calls on it, makes and
  * frees others, and has a window; one thread waits for requests of all of them, asleep, while others send; memory is
- * accessed while nobody is in a call. With the argument `apart` (where nothing is multicast): a thread that is long in
- * one communicator does not hold up another one. */
+ * accessed while nobody is in a call; one rank refuses a collective. With the argument `apart` (where nothing is
+ * multicast): a thread that is long in one communicator does not hold up another one. */
 #include "test.h"
 
 #include <pthread.h>
@@ -261,6 +261,21 @@ static void access_idle(void)
         MPI_Win_free(&served[i]);
 }
 
+/* ---- a collective that one rank refuses -------------------------------------------------------------------------- */
+
+/* That one leaves MPI_Finalize when the others have heard of it. */
+static void give_up(void)
+{
+    for (int i = 0; i < MIXED; i++) {
+        int wrong = test_rank == i % test_size;
+        MPI_Win win = MPI_WIN_NULL;
+        MPI_Comm_set_errhandler(mixed[i], MPI_ERRORS_RETURN);
+        CHECK_CLASS(MPI_Win_create(NULL, 0, wrong ? -1 : 1, MPI_INFO_NULL, mixed[i], &win),
+                    wrong ? MPI_ERR_DISP : MPI_ERR_OTHER);
+        CHECK_CLASS(MPI_Barrier(mixed[i]), MPI_SUCCESS);
+    }
+}
+
 /* ---- not held up ------------------------------------------------------------------------------------------------- */
 
 static _Atomic int exchanged;
@@ -317,6 +332,7 @@ int main(int argc, char **argv)
     access_idle();
     if (argc > 1 && strcmp(argv[1], "apart") == 0 && !test_peer())
         not_held_up();
+    give_up();
     for (int i = 0; i < MIXED; i++)
         MPI_Comm_free(&mixed[i]);
     for (int i = 0; i < THREADS; i++) {
