@@ -139,7 +139,7 @@ static void check_done(void *context)
             finish(agent);
         return;
     }
-    if (!tb_host_worlds_all_ended(&agent->worlds) || agent->idle_told)
+    if ((agent->setup.flags & TB_SETUP_SPARE) || !tb_host_worlds_all_ended(&agent->worlds) || agent->idle_told)
         return;
     if (!tb_host_worlds_any_open(&agent->worlds))
         rest(agent);

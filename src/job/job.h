@@ -391,7 +391,8 @@ enum tb_setup_flags {
     TB_SETUP_STAYS = 4, /* it passes things on, so it stays when its ranks have ended: until TB_CONTROL_STOP */
     TB_SETUP_PTY = 8,   /* standard output of the ranks is a pseudo-terminal */
     TB_SETUP_INNER = 16, /* nobody from outside reaches this host: it listens for its neighbours only */
-    TB_SETUP_OWN = 32    /* the program is one of Tombolo's own, which lies beside the agent's */
+    TB_SETUP_OWN = 32,   /* the program is one of Tombolo's own, which lies beside the agent's */
+    TB_SETUP_SPARE = 64  /* it has no ranks at first, and waits for such as are started later: until TB_CONTROL_STOP */
 };
 
 /* Some ranks, one after the other. */
@@ -434,8 +435,7 @@ void tb_app_put(struct tb_writer *w, const struct tb_app *app);
 void tb_app_get(struct tb_reader *r, struct tb_app *app); /* allocates, also with an error, which the reader has then */
 void tb_app_close(struct tb_app *app);
 
-/* What a rank asks for when it wants processes (MPI_Comm_spawn), as it travels to its agent, on to the launcher, and to
- * the agents that start them. */
+/* What a rank asks for when it wants processes (MPI_Comm_spawn), as it travels to agent, launcher and those agents. */
 struct tb_spawn_app {
     struct tb_app app; /* first_rank counts from the first of the new ones; variables: in addition to, or instead of,
                         * those of the program whose environment they get */

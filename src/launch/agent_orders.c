@@ -31,8 +31,8 @@ int tb_agent_orders_setup(struct tb_host_agent *agent, const struct tb_setup *se
     if (rc != TB_OK)
         return rc;
     bool stays = plan != NULL || (setup->host_count > 1 && !tb_param_connects_ranks());
-    own.flags |=
-        (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0) | (stays ? TB_SETUP_STAYS : 0);
+    own.flags |= (agent->target.local ? TB_SETUP_LOCAL : 0) | (plan != NULL ? TB_SETUP_GRID : 0) |
+                 (stays ? TB_SETUP_STAYS : 0) | (tb_placement_is_spare(placement, agent->host) ? TB_SETUP_SPARE : 0);
     if (plan != NULL)
         rc = tb_grid_plan_setup(plan, placement, agent->host, &own);
     if (rc == TB_OK)

@@ -413,7 +413,7 @@ static uint32_t *list_examples(const struct tb_grid_plan *plan, const struct tb_
     for (uint32_t i = 0; examples != NULL && i < plan->routes.class_count; i++)
         examples[i] = TB_GRID_NONE;
     for (uint32_t i = placement->book.host_count; examples != NULL && i-- > 0;)
-        if (placement->book.hosts[i].rank_count > 0)
+        if (tb_placement_carries(placement, i))
             examples[host_class(plan, placement, i)] = (uint32_t)placement->entries[i];
     if (examples == NULL)
         tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", plan->grid->file);
@@ -454,7 +454,7 @@ int tb_grid_plan_settle(struct tb_grid_plan *plan, const struct tb_options *opti
 static bool can_start_ranks(const struct tb_grid_plan *plan, const struct tb_placement *placement)
 {
     for (uint32_t i = 0; i < placement->book.host_count; i++)
-        if (placement->book.hosts[i].rank_count > 0 &&
+        if (tb_placement_carries(placement, i) &&
             (plan->missing[placement->entries[i]] || depth_of(plan, (uint32_t)placement->entries[i]) == TB_GRID_NONE))
             return false;
     return true;

@@ -81,6 +81,7 @@ struct tb_host_agent {
     uint32_t next_have, next;
     bool returning;           /* it has come, but does not know yet that it was let in */
     bool idle;                /* nothing more comes from its ranks */
+    bool spare;               /* it has none at first, and waits for more when all that it has been given have ended */
     bool moved;               /* it has come by another agent, so how its shell ends does not matter */
     bool manual;              /* somebody starts its agent by hand */
     struct tb_tls_stream tls; /* open when such an agent has come */

@@ -173,6 +173,7 @@ int tb_job_plan_open_agents(struct tb_job_plan *plan, struct tb_host_agents *age
         struct tb_host_agent *agent = &agents->all[i];
         agent->name = plan->placement.book.hosts[i].name;
         agent->rank_count = plan->placement.book.hosts[i].rank_count;
+        agent->spare = tb_placement_is_spare(&plan->placement, i);
         agent->window = plan->setup.window;
         int entry = plan->placement.entries[i];
         agent->origin = entry >= 0 ? plan->options->hosts.entries[entry].origin : NULL;

@@ -219,7 +219,7 @@ static void check_idle(struct tb_launch *launch)
     bool any = false;
     for (uint32_t i = 0; i < launch->agents.count; i++) {
         const struct tb_host_agent *agent = &launch->agents.all[i];
-        if (!agent->idle && agent->phase < TB_HOST_AGENT_GONE)
+        if (!agent->idle && agent->phase < TB_HOST_AGENT_GONE && !(agent->spare && agent->ended == agent->rank_count))
             return;
         any = any || agent->phase < TB_HOST_AGENT_GONE;
     }
@@ -531,7 +531,7 @@ static void settle(struct tb_loop *loop)
 {
     struct tb_launch *launch = TB_CONTAINER(loop, struct tb_launch, loop);
     tb_input_pump(&launch->input);
-    if (launch->parting)
+    if (launch->parting || (launch->plan.placement.spare_count > 0 && !launch->ending))
         check_idle(launch);
     tb_name_client_settle(&launch->names);
     tb_host_agents_flush(&launch->agents);

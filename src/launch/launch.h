@@ -178,8 +178,12 @@ struct tb_placement {
     struct tb_app *apps;
     int *entries;
     struct tb_host_where *wheres;
+    uint32_t spare_first, spare_count; /* hosts of the book without ranks, for processes that are started later */
 };
 
+bool tb_placement_is_spare(const struct tb_placement *placement, uint32_t host);
+/* Are there ranks on it, or may there be some later? */
+bool tb_placement_carries(const struct tb_placement *placement, uint32_t host);
 /* One line a host, "host a: ranks 0-3"; to be freed. NULL: no memory. */
 char *tb_placement_print(const struct tb_placement *placement);
 int tb_placement_make(struct tb_placement *placement, struct tb_options *options);

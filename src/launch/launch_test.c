@@ -395,6 +395,36 @@ static void slots_are_counted(void **state)
     check_universe("-n 5 -H a:4,b:8 x", 12);
     check_universe("-n 9 -H a,b x", 9);
     check_universe("-n 2 -H a:4,b --ppn 1 x", 2);
+    check_universe("-n 1 -H a:4,b:8 -usize 30 x", 30);
+}
+
+static void check_spares(const char *line, uint32_t hosts, uint32_t spares)
+{
+    struct tb_options options;
+    struct tb_placement placement;
+    assert_int_equal(parse(&options, line), TB_OK);
+    assert_int_equal(tb_placement_make(&placement, &options), TB_OK);
+    assert_int_equal(placement.book.host_count, hosts);
+    for (uint32_t i = 0; i < hosts; i++) {
+        assert_int_equal(tb_placement_is_spare(&placement, i), i >= hosts - spares);
+        assert_int_equal(placement.book.hosts[i].rank_count > 0, i < hosts - spares);
+        assert_true(tb_placement_carries(&placement, i));
+    }
+    tb_placement_close(&placement);
+    tb_options_close(&options);
+}
+
+/* As many as there has to be room on, in their order. */
+static void hosts_without_ranks_take_part(void **state)
+{
+    check_spares("-n 1 -H a:4,b:8,c:2 x", 1, 0);
+    check_spares("-n 1 -H a:4,b:8,c:2 -usize 4 x", 1, 0);
+    check_spares("-n 1 -H a:4,b:8,c:2 -usize 5 x", 2, 1);
+    check_spares("-n 1 -H a:4,b:8,c:2 -usize 13 x", 3, 2);
+    check_spares("-n 1 -H a:4,b:8,c:2 -usize infinite x", 3, 2);
+    check_spares("-n 5 -H a:4,b:0,c:2,d:1 -usize 7 x", 3, 1);
+    check_spares("-n 1 -H a:4,b:8,c:2 --ppn 1 -usize 3 x", 3, 2);
+    check_spares("-n 1 -usize 5000 x", 1, 0);
 }
 
 static void impossible_places_are_refused(void **state)
@@ -439,7 +469,8 @@ int main(void)
         cmocka_unit_test(encryption_is_chosen),       cmocka_unit_test(variables_for_all),
         cmocka_unit_test(wrong_options_are_refused),  cmocka_unit_test(ranks_are_placed),
         cmocka_unit_test(ranks_are_placed_on_a_grid), cmocka_unit_test(impossible_places_are_refused),
-        cmocka_unit_test(slots_are_counted),          cmocka_unit_test(programs_keep_their_ranks),
+        cmocka_unit_test(slots_are_counted),
+        cmocka_unit_test(hosts_without_ranks_take_part),          cmocka_unit_test(programs_keep_their_ranks),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,8 @@ static const struct tb_option_row rows[] = {
     WORKS("memory-alloc-kinds", 1, MEMORY_KINDS, "kinds of memory that this program asks for, such as "
                                                  "system,mpi:alloc_mem"),
     WORKS("memory-allocation-kinds", 1, MEMORY_KINDS, "-memory-alloc-kinds"),
-    WORKS("usize", 1, UNIVERSE, "what MPI_UNIVERSE_SIZE says: a number, SYSTEM (default), or INFINITE: nothing"),
+    WORKS("usize", 1, UNIVERSE, "what MPI_UNIVERSE_SIZE says: a number, SYSTEM (default), or INFINITE: nothing; "
+          "hosts take part until there is room for so many"),
     WORKS("path", 1, PATH, "where programs are looked for first"),
     WORKS("configfile", 1, CONFIG_FILE, "the rest of the command line, a line for each program"),
     WORKS("app", 1, CONFIG_FILE, "-configfile"),

@@ -325,19 +325,51 @@ static int place_section(struct dealer *dealer, const struct tb_section *section
     return rc == TB_OK ? add_app(dealer->placement, section, first, count) : rc;
 }
 
+bool tb_placement_is_spare(const struct tb_placement *placement, uint32_t host)
+{
+    return host - placement->spare_first < placement->spare_count;
+}
+
+bool tb_placement_carries(const struct tb_placement *placement, uint32_t host)
+{
+    return placement->book.hosts[host].rank_count > 0 || tb_placement_is_spare(placement, host);
+}
+
+static uint32_t entry_slots(const struct tb_options *options, int entry)
+{
+    return entry < 0 ? count_cpus() : options->per_host > 0 ? options->per_host : options->hosts.entries[entry].slots;
+}
+
 /* As many as a job without -n would have on these hosts, and not fewer than this one has. */
 static uint32_t count_universe(const struct tb_placement *placement, const struct tb_options *options)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < placement->book.host_count; i++) {
-        int entry = placement->entries[i];
-        uint32_t ranks = placement->book.hosts[i].rank_count;
-        uint32_t slots = entry < 0               ? count_cpus()
-                         : options->per_host > 0 ? options->per_host
-                                                 : options->hosts.entries[entry].slots;
-        total += ranks == 0 ? 0 : slots > ranks ? slots : ranks;
+        uint32_t ranks = placement->book.hosts[i].rank_count, slots = entry_slots(options, placement->entries[i]);
+        total += slots > ranks ? slots : ranks;
     }
     return total < TB_JOB_RANKS_LIMIT ? (uint32_t)total : TB_JOB_RANKS_LIMIT;
+}
+
+/* Hosts that have no rank take part too until there is room for as many processes as the user has spoken of. */
+static int add_spares(struct dealer *dealer)
+{
+    struct tb_placement *placement = dealer->placement;
+    const struct tb_options *options = dealer->options;
+    uint64_t room = count_universe(placement, options);
+    placement->spare_first = placement->book.host_count;
+    for (uint32_t i = 0; i < options->hosts.count && room < options->universe; i++) {
+        const struct tb_host_entry *entry = &options->hosts.entries[i];
+        if (dealer->in_book[i + 1] >= 0 || entry->slots == 0 ||
+            (options->avoids_this_host && tb_host_names_is_here(entry->name)))
+            continue;
+        if (placement->book.host_count == TB_JOB_HOSTS_LIMIT)
+            return tb_error(TB_ERR_LIMIT, "-usize: more than %u hosts would take part", TB_JOB_HOSTS_LIMIT);
+        append_host(placement, options, (int)i);
+        placement->spare_count++;
+        room += entry_slots(options, (int)i);
+    }
+    return TB_OK;
 }
 
 int tb_placement_make(struct tb_placement *placement, struct tb_options *options)
@@ -365,10 +397,12 @@ int tb_placement_make(struct tb_placement *placement, struct tb_options *options
         dealer.in_book[i] = -1;
     for (uint32_t i = 0; rc == TB_OK && i < options->section_count; i++)
         rc = place_section(&dealer, &options->sections[i], seats);
+    uint32_t universe = options->universe;
+    if (rc == TB_OK && universe > 0)
+        rc = add_spares(&dealer);
     free(seats);
     free(dealer.used);
     free(dealer.in_book);
-    uint32_t universe = options->universe;
     if (rc == TB_OK && universe > 0 && universe < placement->book.ranks)
         rc = tb_error(TB_ERR_ARGUMENT, "-usize %u: the job has %u ranks, and the universe has them all", universe,
                       placement->book.ranks);

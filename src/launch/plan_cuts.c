@@ -70,7 +70,7 @@ static bool *find_ranked(const struct tb_grid_plan *plan, const struct tb_placem
 {
     bool *ranked = calloc(plan->connectivity.classes.class_count + 1u, sizeof *ranked);
     for (uint32_t i = 0; ranked != NULL && i < placement->book.host_count; i++)
-        if (placement->book.hosts[i].rank_count > 0)
+        if (tb_placement_carries(placement, i))
             ranked[class_of(plan, placement, i)] = true;
     return ranked;
 }

@@ -172,9 +172,11 @@ static int check_names(const struct tb_spawns *spawns, const char *list)
                 break;
         }
         if (!known)
-            return tb_error(TB_ERR_ARGUMENT,
-                            "the job has no host \"%s\": processes can be started on hosts that mpiexec was given",
-                            name);
+            return tb_error(
+                TB_ERR_ARGUMENT,
+                "the job has no host \"%s\": processes can be started where it has begun with a rank, and on "
+                "other hosts that mpiexec was given, as far as -usize wants room for them",
+                name);
         word += length;
     }
     return TB_OK;
@@ -188,7 +190,8 @@ static int choose_host(const struct tb_spawns *spawns, const char *list, uint32_
     for (uint32_t k = 0; k < spawns->book->host_count; k++) {
         uint32_t i = (home + k) % spawns->book->host_count;
         const struct tb_host_agent *agent = &spawns->agents->all[i];
-        bool may = *list != 0 ? names_host(list, spawns->book->hosts[i].name) : spawns->book->hosts[i].rank_count > 0;
+        bool may = *list != 0 ? names_host(list, spawns->book->hosts[i].name)
+                              : spawns->book->hosts[i].rank_count > 0 || agent->spare;
         uint32_t load = agent->rank_count - agent->ended + more[i];
         if (!may || agent->phase != TB_HOST_AGENT_STARTED || agent->idle || load >= least ||
             load >= TB_HOST_RANKS_LIMIT)
