@@ -469,8 +469,8 @@ int main(void)
         cmocka_unit_test(encryption_is_chosen),       cmocka_unit_test(variables_for_all),
         cmocka_unit_test(wrong_options_are_refused),  cmocka_unit_test(ranks_are_placed),
         cmocka_unit_test(ranks_are_placed_on_a_grid), cmocka_unit_test(impossible_places_are_refused),
-        cmocka_unit_test(slots_are_counted),
-        cmocka_unit_test(hosts_without_ranks_take_part),          cmocka_unit_test(programs_keep_their_ranks),
+        cmocka_unit_test(slots_are_counted),          cmocka_unit_test(hosts_without_ranks_take_part),
+        cmocka_unit_test(programs_keep_their_ranks),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);
