@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void tb_foreign_links_note_end(struct tb_foreign_links *links, uint32_t first, uint32_t count, enum tb_foreign_end end)
+void tb_foreign_links_note_end(struct tb_foreign_links *links, uint32_t first, uint32_t count,
+                               enum tb_foreign_ending end)
 {
     uint32_t known = tb_worlds_processes(links->book), room = known > first + count ? known : first + count;
     uint8_t *grown = room > links->ends_room ? realloc(links->ends, room) : links->ends;

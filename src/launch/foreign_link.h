@@ -30,7 +30,10 @@ enum tb_foreign_phase {
     TB_FOREIGN_MET
 };
 
-enum tb_foreign_end { TB_FOREIGN_OVER = 1, TB_FOREIGN_DIED = 2 }; /* of a process of ours; died: and our job goes on */
+enum tb_foreign_ending {
+    TB_FOREIGN_OVER = 1,
+    TB_FOREIGN_DIED = 2
+}; /* of a process of ours; died: and our job goes on */
 
 struct tb_foreign_link;
 
@@ -42,7 +45,7 @@ struct tb_foreign_links {
     uint32_t next;                                 /* number */
     uint32_t meeting, telling;                     /* numbers of the last ones */
     void (*patience_over)(struct tb_timer *timer); /* `timer` of a link */
-    uint8_t *ends;                                 /* by process of ours: enum tb_foreign_end, added; those from */
+    uint8_t *ends;                                 /* by process of ours: enum tb_foreign_ending, added; those from */
     uint32_t ends_room;                            /* that one on live */
     /* One that waits at a port goes. */
     void *context;
@@ -72,7 +75,8 @@ struct tb_foreign_link {
 };
 
 /* So many of ours, from one on, have ended. */
-void tb_foreign_links_note_end(struct tb_foreign_links *links, uint32_t first, uint32_t count, enum tb_foreign_end end);
+void tb_foreign_links_note_end(struct tb_foreign_links *links, uint32_t first, uint32_t count,
+                               enum tb_foreign_ending end);
 /* What concerns a border, at a host; NULL: its agent is not there any more. */
 struct tb_writer *tb_foreign_border_begin(struct tb_foreign_links *links, uint32_t host, enum tb_border_word word,
                                           uint32_t number);
