@@ -94,7 +94,7 @@ bool tb_border_is_used(const struct tb_border *b)
     TB_LIST_EACH (link, &b->links, struct tb_border_link, node)
         if (link->why[0] == 0 && link->names.job != 0)
             return true;
-    return false;
+    return !tb_list_empty(&b->ports);
 }
 
 static bool is_known(void *context, uint32_t rank)

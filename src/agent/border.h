@@ -40,7 +40,7 @@ void tb_border_close(struct tb_border *border);
 void tb_border_take(struct tb_border *border, struct tb_reader *r); /* TB_CONTROL_BORDER */
 bool tb_border_has(const struct tb_border *border,
                    uint32_t rank);                      /* a process of a job that can be reached from here */
-bool tb_border_is_used(const struct tb_border *border); /* there is a job that was met */
+bool tb_border_is_used(const struct tb_border *border); /* there is a job that was met, or may yet come */
 void tb_border_connection(struct tb_border *border, uint32_t rank, enum tb_stream stream, int socket);
 void tb_border_settle(struct tb_border *border); /* before each sleep */
 

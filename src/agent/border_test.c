@@ -448,6 +448,19 @@ static void more_connections_than_there_are(void **state)
     unmake(w);
 }
 
+/* Its agent stays when its ranks have ended: others may come, and those who have been met still need it. */
+static void a_border_is_used_while_somebody_may_come(void **state)
+{
+    struct world *w = make();
+    assert_true(tb_border_is_used(&w->jobs[0].border));
+    say(&w->jobs[0], TB_BORDER_SHUT, 0, NULL);
+    assert_false(tb_border_is_used(&w->jobs[0].border));
+    say(&w->jobs[1], TB_BORDER_SHUT, 0, NULL);
+    meet(&w->jobs[1], &w->jobs[2]);
+    assert_true(tb_border_is_used(&w->jobs[1].border));
+    unmake(w);
+}
+
 /* Whichever came first: what goes another way than before could overtake it. */
 static void frames_take_the_link_that_had_names_first(void **state)
 {
@@ -477,6 +490,7 @@ int main(void)
         cmocka_unit_test(those_who_say_nothing),
         cmocka_unit_test(more_connections_than_there_are),
         cmocka_unit_test(frames_take_the_link_that_had_names_first),
+        cmocka_unit_test(a_border_is_used_while_somebody_may_come),
     };
     if (tb_param_load() != TB_OK || tb_tls_is_usable() != TB_OK)
         return 77; /* without OpenSSL jobs do not meet */

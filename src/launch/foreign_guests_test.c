@@ -76,6 +76,43 @@ static void those_who_wait_are_told(void **state)
     unmake(&b);
 }
 
+/* Nobody from elsewhere comes to a port any more when the agent at which it is open is gone: who waits there is told.
+ */
+static void a_port_whose_host_is_lost(void **state)
+{
+    struct side a, b;
+    make(&a, 0x11111111);
+    make(&b, 0x77777777);
+    open_port(&a);
+    tb_meetings_lose(&a.meetings, 1); /* another one */
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, RANKS);
+    assert_int_equal(a.answers, 0);
+    tb_meetings_lose(&a.meetings, 0);
+    hear(&a);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.error, TB_ERR_CLOSED);
+    assert_non_null(strstr(a.text, "was closed: the agent of the host"));
+    assert_true(tb_list_empty(&a.meetings.ports));
+    open_port(&a);
+    connect_to(&b, &a, 0, 1);
+    tb_meetings_lose(&a.meetings, 0);
+    hear(&a);
+    assert_true(tb_list_empty(&a.meetings.foreign.links.all));
+    a.deaf = true;
+    want(&a, 0, TB_MEETING_OPEN, "", 0, 0, 0); /* what is being opened is for this job alone */
+    assert_int_equal(a.answers, 0);
+    tb_meetings_lose(&a.meetings, 0);
+    hear(&a);
+    assert_true(a.answers == 1 && a.error == TB_OK);
+    assert_null(strchr(a.name, '@'));
+    tb_meetings_lose(&a.meetings, 0); /* and that it stays */
+    want(&a, 0, TB_MEETING_ACCEPT, a.name, CONTEXT, 0, 1);
+    want(&a, 1, TB_MEETING_CONNECT, a.name, 0, 1, 1);
+    assert_true(a.answers == 3 && a.error == TB_OK);
+    unmake(&a);
+    unmake(&b);
+}
+
 /* What the other launcher says is no fault of who accepts. */
 static void who_accepts_waits_for_the_next(void **state)
 {
@@ -506,6 +543,7 @@ int main(void)
         cmocka_unit_test(who_accepts_survives_those_who_come),
         cmocka_unit_test(who_is_in_both_groups),
         cmocka_unit_test(those_who_wait_are_told),
+        cmocka_unit_test(a_port_whose_host_is_lost),
         cmocka_unit_test(who_accepts_waits_for_the_next),
         cmocka_unit_test(who_accepts_is_not_kept_longer_than_it_wants),
         cmocka_unit_test(guests_that_go_with_others),

@@ -30,7 +30,7 @@ struct side {
     uint8_t told[4096];
     size_t told_length; /* of the last TELL */
     uint32_t tells, teller;
-    bool deaf;     /* the agent does not say that it knows of others */
+    bool deaf;     /* the agent does not say that it knows of others, nor that it has opened a port */
     uint32_t slow; /* the border of this link does not say that it has names; 0: of none */
 };
 
@@ -98,7 +98,7 @@ static inline void take_border(struct side *s, struct tb_reader *r)
     uint8_t word = tb_get_u8(r);
     uint32_t number = tb_get_u32(r);
     size_t length = 0;
-    if (word == TB_BORDER_OPEN) {
+    if (word == TB_BORDER_OPEN && !s->deaf) {
         say_text(s, TB_BORDER_OPENED, number, PORT, "");
     } else if (word == TB_BORDER_DIAL) {
         s->dialed = number;

@@ -232,7 +232,7 @@ static void check_idle(struct tb_launch *launch)
 static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent, const char *why)
 {
     tb_spawns_lose(&launch->spawns, agent->host);
-    tb_foreign_jobs_lose(&launch->spawns.meetings.foreign, agent->host);
+    tb_meetings_lose(&launch->spawns.meetings, agent->host);
     if (launch->ending || !tb_stand_ins_exist(&launch->plan, &launch->agents, agent))
         return false;
     tb_job_report_say(&launch->report,

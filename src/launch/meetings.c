@@ -66,16 +66,15 @@ static void border_end(struct tb_meetings *m, const struct port *port)
     tb_control_stream_end(&m->agents->all[port->host].control);
 }
 
-static void port_free(struct tb_meetings *m, struct port *port)
+/* Those who wait there are told; why: more of that, or "". */
+static void port_free(struct tb_meetings *m, struct port *port, const char *why)
 {
     struct guest *guest;
-    if (border_begin(m, port, TB_BORDER_SHUT) != NULL)
-        border_end(m, port);
     while (!tb_list_empty(&port->guests)) {
         guest = TB_CONTAINER(port->guests.next, struct guest, node);
         // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a guest that was freed is in no list
         struct tb_foreign_link *link = guest->link;
-        int rc = tb_error(TB_ERR_CLOSED, "the port %s was closed", port->name);
+        int rc = tb_error(TB_ERR_CLOSED, "the port %s was closed%s", port->name, why);
         if (link == NULL)
             refuse(m, guest->rank, guest->number, rc);
         guest_free(guest);
@@ -85,6 +84,13 @@ static void port_free(struct tb_meetings *m, struct port *port)
     tb_list_remove(&port->node);
     m->count--;
     free(port);
+}
+
+static void port_close(struct tb_meetings *m, struct port *port)
+{
+    if (border_begin(m, port, TB_BORDER_SHUT) != NULL)
+        border_end(m, port);
+    port_free(m, port, "");
 }
 
 static void patience_over(struct tb_timer *timer)
@@ -358,7 +364,7 @@ void tb_meetings_take(struct tb_meetings *m, struct tb_reader *r)
     if (rc != TB_OK) {
         refuse(m, rank, number, rc);
     } else if (meeting.wish == TB_MEETING_CLOSE) {
-        port_free(m, port);
+        port_close(m, port);
         answer(m, rank, number, NULL, 0);
     } else {
         enter(m, port, rank, number, &meeting);
@@ -379,9 +385,24 @@ void tb_meetings_forget(struct tb_meetings *m, uint32_t rank)
     TB_LIST_EACH (port, &m->ports, struct port, node) {
         dismiss(port, rank);
         if (port->owner == rank)
-            port_free(m, port);
+            port_close(m, port);
     }
     tb_foreign_jobs_forget(&m->foreign, rank);
+}
+
+/* Nobody comes there any more to a port that others know; one that they have not heard of is for this job alone. */
+void tb_meetings_lose(struct tb_meetings *m, uint32_t host)
+{
+    struct port *port;
+    tb_foreign_jobs_lose(&m->foreign, host);
+    TB_LIST_EACH (port, &m->ports, struct port, node) {
+        if (port->host == host && port->question != 0) {
+            answer(m, port->owner, port->question, port->name, strlen(port->name));
+            port->question = 0;
+        } else if (port->host == host && strchr(port->name, '@') != NULL) {
+            port_free(m, port, ": the agent of the host at which other jobs come to it is gone");
+        }
+    }
 }
 
 void tb_meetings_init(struct tb_meetings *m, struct tb_loop *loop, struct tb_host_agents *agents,

@@ -1,7 +1,7 @@
 /* Ports of the job (MPI_Open_port), and who meets there: one that accepts and one that connects, of this job or of
  * another one (foreign_jobs.h), in the order in which they came, each get what the other has left. A port belongs to
- * the rank that has opened it, and goes with it; who waits at one that goes is told. Belongs to the launcher; its one
- * thread. */
+ * the rank that has opened it, and goes with it, or with the agent of the host at which other jobs come; who waits at
+ * one that goes is told. Belongs to the launcher; its one thread. */
 #ifndef TB_LAUNCH_MEETINGS_H
 #define TB_LAUNCH_MEETINGS_H
 
@@ -24,5 +24,6 @@ void tb_meetings_init(struct tb_meetings *meetings, struct tb_loop *loop, struct
 void tb_meetings_close(struct tb_meetings *meetings);
 void tb_meetings_take(struct tb_meetings *meetings, struct tb_reader *r); /* TB_CONTROL_MEET */
 void tb_meetings_forget(struct tb_meetings *meetings, uint32_t rank);     /* it has ended */
+void tb_meetings_lose(struct tb_meetings *meetings, uint32_t host);       /* its agent is gone */
 
 #endif
