@@ -120,6 +120,7 @@ CHECKS = [
     Check("waits", ["tests/fault/waits"], timeout=120, cases=True),
     Check("apart", ["tests/fault/apart"], cores=1, timeout=300, timeout_all=600, cases=True),
     Check("guests", ["tests/fault/guests"], cores=1, timeout=300, timeout_all=1200, cases=True),
+    Check("vain", ["tests/fault/vain"], tier="all", cores=1, timeout=200, cases=True),
     Check("machines", ["tests/fault/machines"], cores=1, tier="all", timeout=120, cases=True),
     Check("cores", ["tests/fault/cores"], tier="all", timeout=600, cases=True),
     Check("strangers", ["tests/fault/strangers"], tier="all", timeout=600, cases=True),
