@@ -154,7 +154,7 @@ static int chunk_across(const struct tb_access_walk *k, uint64_t from, uint64_t 
         memcpy(old, chunk, bytes);
         memcpy(chunk, memcmp(chunk, k->compare, bytes) == 0 ? in : old, bytes);
     } else if (rc == TB_OK) {
-        tb_items_combine(k->element, k->op, in, old, chunk, bytes / (uint64_t)k->element->extent);
+        tb_packed_combine(k->element, k->op, in, old, chunk, bytes / k->element->size);
     }
     here = tb_spans_of(chunk, bytes);
     tb_buffer_spans(&k->target, from, bytes, &there);
@@ -169,7 +169,7 @@ static int combine_way(const struct tb_access_walk *k)
 {
     const struct tb_window *w = k->rank->window;
     struct tb_spans there;
-    if (w->near->way == NULL || w->near->read == NULL || w->near->write == NULL || tb_element_has_gaps(k->element))
+    if (w->near->way == NULL || w->near->read == NULL || w->near->write == NULL)
         return TB_AGAIN;
     tb_buffer_spans(&k->target, 0, k->total, &there);
     return w->near->way(w->near_context, tb_window_number(k->rank), &there);

@@ -174,25 +174,48 @@ void tb_runs_write(const struct tb_run_work *work, const void *from)
 #define ITEMS_AT_ONCE 64u
 #define ITEM_MOST     48u /* bytes of a predefined type with its gaps */
 
-/* Items with gaps are put together here, as they lie in memory, and combined; what is in the gaps there is none of
- * ours, and that of the last item may be outside of the window. */
+/* Items with gaps are put together here, as they would lie in memory, and combined. */
+static void gaps_apply(const struct tb_type *element, const struct tb_op *op, const char *from, char *packed,
+                       uint64_t count)
+{
+    _Alignas(16) char items[ITEMS_AT_ONCE * ITEM_MOST], results[ITEMS_AT_ONCE * ITEM_MOST];
+    TB_ASSERT(element->extent <= ITEM_MOST);
+    while (count > 0) {
+        uint64_t n = least(count, ITEMS_AT_ONCE), bytes = n * element->size;
+        const struct tb_buffer here = {items, n, element}, result = {results, n, element};
+        tb_part_scatter(&(struct tb_part){&here, 0, bytes}, 0, bytes, from);
+        tb_part_scatter(&(struct tb_part){&result, 0, bytes}, 0, bytes, packed);
+        tb_op_apply(op, items, results, n, element);
+        tb_part_gather(&(struct tb_part){&result, 0, bytes}, 0, bytes, packed);
+        from += bytes;
+        packed += bytes;
+        count -= n;
+    }
+}
+
+void tb_packed_combine(const struct tb_type *element, const struct tb_op *op, const void *from, void *old, void *packed,
+                       uint64_t count)
+{
+    if (old != NULL)
+        memcpy(old, packed, count * element->size);
+    if (op->code != TB_OP_NO_OP && tb_element_has_gaps(element))
+        gaps_apply(element, op, from, packed, count);
+    else if (op->code != TB_OP_NO_OP)
+        tb_op_apply(op, from, packed, count, element);
+}
+
+/* What is in the gaps there is none of ours, and that of the last item may be outside of the window. */
 static void gapped_combine(const struct tb_type *element, const struct tb_op *op, const char *from, char *old, char *at,
                            uint64_t count)
 {
-    _Alignas(16) char items[ITEMS_AT_ONCE * ITEM_MOST], results[ITEMS_AT_ONCE * ITEM_MOST];
     char packed[ITEMS_AT_ONCE * ITEM_MOST];
     TB_ASSERT(element->extent <= ITEM_MOST);
     while (count > 0) {
         uint64_t n = least(count, ITEMS_AT_ONCE), bytes = n * element->size;
-        const struct tb_buffer there = {at, n, element}, here = {items, n, element}, result = {results, n, element};
+        const struct tb_buffer there = {at, n, element};
         tb_part_gather(&(struct tb_part){&there, 0, bytes}, 0, bytes, packed);
-        if (old != NULL)
-            memcpy(old, packed, bytes);
+        tb_packed_combine(element, op, from, old, packed, n);
         if (op->code != TB_OP_NO_OP) {
-            tb_part_scatter(&(struct tb_part){&here, 0, bytes}, 0, bytes, from);
-            tb_part_scatter(&(struct tb_part){&result, 0, bytes}, 0, bytes, packed);
-            tb_op_apply(op, items, results, n, element);
-            tb_part_gather(&(struct tb_part){&result, 0, bytes}, 0, bytes, packed);
             tb_part_scatter(&(struct tb_part){&there, 0, bytes}, 0, bytes, packed);
             from += bytes;
         }
@@ -209,10 +232,7 @@ void tb_items_combine(const struct tb_type *element, const struct tb_op *op, con
         gapped_combine(element, op, from, old, at, count);
         return;
     }
-    if (old != NULL)
-        memcpy(old, at, count * element->size);
-    if (op->code != TB_OP_NO_OP)
-        tb_op_apply(op, from, at, count, element);
+    tb_packed_combine(element, op, from, old, at, count);
 }
 
 struct combining {

@@ -48,5 +48,8 @@ void tb_runs_combine(const struct tb_run_work *work, const struct tb_op *op, con
 /* The same of `count` items of `element` at one place, with data without gaps. */
 void tb_items_combine(const struct tb_type *element, const struct tb_op *op, const void *from, void *old, void *at,
                       uint64_t count);
+/* And where they lie there without gaps, too. */
+void tb_packed_combine(const struct tb_type *element, const struct tb_op *op, const void *from, void *old, void *packed,
+                       uint64_t count);
 
 #endif

@@ -5,6 +5,7 @@
 #define PATIENT 15.0         /* seconds */
 #define BYTES   (256 * 4096) /* more than a socket takes at once */
 #define WORDS   1000
+#define PAIRS   500
 
 /* Waits, without MPI, until `count` others have come. Peers do not promise that. */
 static bool visited(const volatile int64_t *counter, int64_t count)
@@ -18,6 +19,32 @@ static bool visited(const volatile int64_t *counter, int64_t count)
             test_sleep(0.0002);
     }
     return *counter == count;
+}
+
+struct pair {
+    double value;
+    int at;
+};
+
+/* Pairs, which have gaps, in the second half of the window. */
+static void visit_pairs(struct rma_window *w, int target)
+{
+    struct pair mine[PAIRS], seen[PAIRS];
+    MPI_Aint there = rma_at(w, target, BYTES / 2 + (MPI_Aint)sizeof mine * w->rank);
+    for (int round = 0; round < 2; round++) {
+        int wrong = 0;
+        for (int i = 0; i < PAIRS; i++)
+            mine[i] = (struct pair){i % 3 + round, i + 1000 * round};
+        MPI_Win_lock(MPI_LOCK_SHARED, target, 0, w->win);
+        MPI_Accumulate(mine, PAIRS, MPI_DOUBLE_INT, target, there, PAIRS, MPI_DOUBLE_INT,
+                       round == 0 ? MPI_REPLACE : MPI_MAXLOC, w->win);
+        MPI_Get_accumulate(NULL, 0, MPI_DOUBLE_INT, seen, PAIRS, MPI_DOUBLE_INT, target, there, PAIRS, MPI_DOUBLE_INT,
+                           MPI_NO_OP, w->win);
+        MPI_Win_unlock(target, w->win);
+        for (int i = 0; i < PAIRS; i++)
+            wrong += seen[i].value != mine[i].value || seen[i].at != mine[i].at;
+        CHECK_EQUAL(wrong, 0);
+    }
 }
 
 /* Everything that another rank can do to the target: the last thing is to count. */
@@ -47,6 +74,7 @@ static void visit(struct rma_window *w, int target, int64_t *words)
         if (!CHECK_EQUAL(all[512 + WORDS * w->rank + i], 2 * words[i]))
             break;
     free(all);
+    visit_pairs(w, target);
     MPI_Win_lock_all(0, w->win);
     MPI_Accumulate(&one, 1, MPI_INT64_T, target, rma_at(w, target, 0), 1, MPI_INT64_T, MPI_SUM, w->win);
     MPI_Win_unlock_all(w->win);
