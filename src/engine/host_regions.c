@@ -1,5 +1,11 @@
 #include "engine/host_regions.h"
 
+#include <time.h>
+
+/* Looks of a reader. Whoever is found in the middle of a change has lost its core, mostly. */
+#define LOOKS      200
+#define LOOK_AGAIN 100000 /* ns */
+
 static void change_begin(struct tb_host_regions *t)
 {
     atomic_fetch_add_explicit(&t->changes, 1, memory_order_relaxed);
@@ -17,15 +23,16 @@ static void region_set(struct tb_host_regions *t, uint64_t i, uint64_t from, uin
     atomic_store_explicit(&t->regions[i].to, to, memory_order_relaxed);
 }
 
-void tb_host_regions_add(struct tb_host_regions *table, uint64_t from, uint64_t to)
+bool tb_host_regions_add(struct tb_host_regions *table, uint64_t from, uint64_t to)
 {
     uint64_t count = atomic_load_explicit(&table->count, memory_order_relaxed);
     if (count == TB_HOST_REGIONS)
-        return;
+        return false;
     change_begin(table);
     region_set(table, count, from, to);
     atomic_store_explicit(&table->count, count + 1, memory_order_relaxed);
     change_end(table);
+    return true;
 }
 
 void tb_host_regions_remove(struct tb_host_regions *table, uint64_t from)
@@ -76,10 +83,25 @@ static bool find(const struct tb_host_regions *t, uint64_t at, uint64_t length)
     return false;
 }
 
+/* False: it was changed meanwhile. */
+static bool look(const struct tb_host_regions *table, uint64_t at, uint64_t length, bool *found)
+{
+    const struct timespec again = {.tv_nsec = LOOK_AGAIN};
+    uint64_t before = atomic_load_explicit(&table->changes, memory_order_acquire);
+    if (before % 2 != 0) {
+        nanosleep(&again, NULL);
+        return false;
+    }
+    *found = find(table, at, length);
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&table->changes, memory_order_relaxed) == before;
+}
+
 bool tb_host_regions_have(const struct tb_host_regions *table, uint64_t at, uint64_t length)
 {
-    uint64_t before = atomic_load_explicit(&table->changes, memory_order_acquire);
-    bool found = before % 2 == 0 && find(table, at, length);
-    atomic_thread_fence(memory_order_acquire);
-    return found && atomic_load_explicit(&table->changes, memory_order_relaxed) == before;
+    bool found = false;
+    for (int looks = 0; looks < LOOKS; looks++)
+        if (look(table, at, length, &found))
+            return found;
+    return false;
 }

@@ -1,11 +1,12 @@
-/* Regions that a process tells others: what is in one is found, what is not in one is not, nor what is being changed.
- */
+/* Regions that a process tells others: what is in one is found, what is not in one is not, nor what stays half
+ * changed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "engine/host_regions.h"
 
@@ -85,13 +86,36 @@ static void no_mixture_is_ever_seen(void **state)
     assert_int_equal(mixed, 0);
 }
 
+static void *end_change(void *context)
+{
+    struct tb_host_regions *t = context;
+    usleep(1000);
+    t->changes++;
+    return NULL;
+}
+
+/* As long as who changes it does not lose its core for long, which may happen in one trial or another. */
+static void who_comes_meanwhile_looks_again(void **state)
+{
+    static struct tb_host_regions t;
+    bool found = false;
+    tb_host_regions_add(&t, 100, 200);
+    for (int trial = 0; trial < 50 && !found; trial++) {
+        pthread_t thread;
+        t.changes++;
+        assert_int_equal(pthread_create(&thread, NULL, end_change, &t), 0);
+        found = tb_host_regions_have(&t, 100, 1);
+        pthread_join(thread, NULL);
+    }
+    assert_true(found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_what_is_in_one_is_found),
-        cmocka_unit_test(too_many_are_not_known),
-        cmocka_unit_test(what_is_being_changed_is_not_known),
-        cmocka_unit_test(no_mixture_is_ever_seen),
+        cmocka_unit_test(only_what_is_in_one_is_found),       cmocka_unit_test(too_many_are_not_known),
+        cmocka_unit_test(what_is_being_changed_is_not_known), cmocka_unit_test(no_mixture_is_ever_seen),
+        cmocka_unit_test(who_comes_meanwhile_looks_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,8 +44,9 @@ struct tb_window_near {
     int (*way)(void *context, uint32_t rank, const struct tb_spans *there);
     /* Whether all of that rank's memory is reached by one of these, without its taking part. */
     bool (*reaches)(void *context, uint32_t rank);
-    /* Of a dynamic window: this process has attached memory, or detached it. */
-    void (*attach)(void *context, uint64_t from, uint64_t to);
+    /* Of a dynamic window: this process has attached memory, or detached it. False: there is no way to that, others of
+     * the host need frames. */
+    bool (*attach)(void *context, uint64_t from, uint64_t to);
     void (*detach)(void *context, uint64_t from);
     /* Between these nobody else combines data (accumulates) with that of `rank`. A process that serves frames of others
      * calls them with its own rank, and so does one whose accesses go to itself. */
@@ -93,7 +94,8 @@ enum tb_window_meeting { TB_WINDOW_FENCE = TB_OPERATION_WIN_FENCE, TB_WINDOW_FRE
 
 int tb_window_open(struct tb_engine *engine, const struct tb_window_config *config, struct tb_window **window);
 /* Others may ask for a lock, or do anything while this process computes: a standby watches, if some of them need frames
- * for that. When all have opened it, since `near` may not know before who reaches whom. */
+ * for that, or will when more is attached than those of the host have a way to. When all have opened it, since `near`
+ * may not know before who reaches whom. */
 void tb_window_watch(struct tb_window *window);
 /* This process has ended its part of MPI and will not synchronise it any more. Accesses of others go on. */
 void tb_window_leave_for_good(struct tb_window *window);

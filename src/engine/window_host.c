@@ -452,10 +452,10 @@ static bool near_reaches(void *context, uint32_t rank)
     return m != NULL && (m->memory != NULL || may_copy(context, m));
 }
 
-static void near_attach(void *context, uint64_t from, uint64_t to)
+static bool near_attach(void *context, uint64_t from, uint64_t to)
 {
     const struct tb_window_host *h = context;
-    tb_host_regions_add(h->members[h->mine].regions, from, to);
+    return tb_host_regions_add(h->members[h->mine].regions, from, to) || h->count == 1;
 }
 
 static void near_detach(void *context, uint64_t from)

@@ -4,6 +4,36 @@
 
 #include <stdlib.h>
 
+/* ---- serving it while the program computes ----------------------------------------------------------------------- */
+
+static int watch(const struct tb_window *w, enum tb_standby_scope scope)
+{
+    int error = tb_engine_stand_by(w->engine);
+    return error == TB_OK ? tb_engine_watch(w->engine, scope) : error;
+}
+
+/* Without a standby everything works, but only while this process is in a call. */
+static void unwatched(void)
+{
+    tb_log(TB_LOG_INFO, "engine", "a window is not served while the program computes: %s", tb_error_story());
+}
+
+/* Once for a window, whatever is detached later. */
+static void watch_crowded(struct tb_window *w)
+{
+    int error = watch(w, TB_STANDBY_HOST);
+    if (error != TB_OK) {
+        unwatched();
+        return;
+    }
+    tb_engine_lock(w->engine);
+    bool again = w->crowded; /* another thread has come first */
+    w->crowded = true;
+    tb_engine_unlock(w->engine);
+    if (again)
+        tb_engine_unwatch(w->engine, TB_STANDBY_HOST);
+}
+
 /* ---- memory of dynamic windows ----------------------------------------------------------------------------------- */
 
 /* No bytes are nowhere, but may be detached again. */
@@ -35,6 +65,7 @@ int tb_window_attach(struct tb_window *window, void *base, uint64_t size)
     struct tb_window *w = window;
     uint64_t from = (uintptr_t)base;
     int error = TB_OK;
+    bool known = true;
     if (size == 0)
         return attach_nothing(w, from);
     tb_engine_lock(w->engine);
@@ -58,9 +89,12 @@ int tb_window_attach(struct tb_window *window, void *base, uint64_t size)
         w->regions[n] = (struct tb_window_region){from, from + size};
         w->region_count++;
         if (w->near != NULL && w->near->attach != NULL)
-            w->near->attach(w->near_context, from, from + size);
+            known = w->near->attach(w->near_context, from, from + size);
     }
+    bool crowded = !known && w->served && !w->crowded;
     tb_engine_unlock(w->engine);
+    if (crowded)
+        watch_crowded(w);
     return error;
 }
 
@@ -164,24 +198,24 @@ static enum tb_standby_scope scope_for(const struct tb_window *w, uint32_t rank)
     return reached ? TB_STANDBY_SCOPES : TB_STANDBY_HOST;
 }
 
-/* Without a standby everything works, but only while this process is in a call. */
 void tb_window_watch(struct tb_window *window)
 {
     struct tb_window *w = window;
     unsigned wanted = 0;
+    w->served = true;
     for (uint32_t rank = 0; rank < w->channel->size; rank++)
         wanted |= 1u << scope_for(w, rank);
     wanted &= 1u << TB_STANDBY_NETWORK | 1u << TB_STANDBY_HOST;
-    int error = wanted != 0 ? tb_engine_stand_by(w->engine) : TB_OK;
+    int error = TB_OK;
     for (int scope = 0; scope < TB_STANDBY_SCOPES && error == TB_OK; scope++) {
         if ((wanted >> scope & 1) == 0)
             continue;
-        error = tb_engine_watch(w->engine, (enum tb_standby_scope)scope);
+        error = watch(w, (enum tb_standby_scope)scope);
         if (error == TB_OK)
             w->watched |= (uint8_t)(1u << scope);
     }
     if (error != TB_OK)
-        tb_log(TB_LOG_INFO, "engine", "a window is not served while the program computes: %s", tb_error_story());
+        unwatched();
 }
 
 static void window_unwatch(const struct tb_window *w)
@@ -189,6 +223,8 @@ static void window_unwatch(const struct tb_window *w)
     for (int scope = 0; scope < TB_STANDBY_SCOPES; scope++)
         if (w->watched >> scope & 1)
             tb_engine_unwatch(w->engine, (enum tb_standby_scope)scope);
+    if (w->crowded)
+        tb_engine_unwatch(w->engine, TB_STANDBY_HOST);
 }
 
 int tb_window_open(struct tb_engine *engine, const struct tb_window_config *config, struct tb_window **window)

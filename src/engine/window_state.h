@@ -58,6 +58,7 @@ struct tb_window {
     uint64_t size;
     bool dynamic;
     uint8_t watched;        /* bits of enum tb_standby_scope: what a standby watches for it */
+    bool served, crowded;   /* it is to be; also for what was attached and others of the host have no way to */
     bool locked_all;        /* this process holds the locks of all, or will when it needs them */
     uint32_t exposed;       /* ranks that have not completed what was posted to them... */
     int exposure_error;     /* ...and whether one of these has gone, ...*/

@@ -6,6 +6,7 @@
 #define BYTES   (256 * 4096) /* more than a socket takes at once */
 #define WORDS   1000
 #define PAIRS   500
+#define CROWD   70 /* pieces of memory */
 
 /* Waits, without MPI, until `count` others have come. Peers do not promise that. */
 static bool visited(const volatile int64_t *counter, int64_t count)
@@ -146,6 +147,33 @@ static void granted(struct rma_window *w)
     MPI_Barrier(w->comm);
 }
 
+/* More pieces of memory than others of the host are told about: the last one is served all the same. */
+static void crowded(void)
+{
+    struct rma_window w;
+    int64_t *cells = test_memory(2 * CROWD * sizeof *cells), *last = &cells[2 * (CROWD - 1)], one = 1;
+    MPI_Aint there;
+    rma_open(&w, RMA_DYNAMIC, 8, 1);
+    for (int i = 0; i < CROWD; i++)
+        MPI_Win_attach(w.win, &cells[2 * i], sizeof *cells);
+    *last = 0;
+    MPI_Get_address(last, &there);
+    MPI_Bcast(&there, 1, MPI_AINT, 0, w.comm);
+    gather(&w, 0);
+    if (w.rank == 0) {
+        CHECK(visited(last, w.size - 1), "%lld of %d came to the last piece", (long long)*last, w.size - 1);
+    } else {
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, w.win);
+        MPI_Accumulate(&one, 1, MPI_INT64_T, 0, there, 1, MPI_INT64_T, MPI_SUM, w.win);
+        MPI_Win_unlock(0, w.win);
+    }
+    MPI_Barrier(w.comm);
+    for (int i = 0; i < CROWD; i++)
+        MPI_Win_detach(w.win, &cells[2 * i]);
+    rma_close(&w);
+    free(cells);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(&argc, &argv);
@@ -156,5 +184,6 @@ int main(int argc, char **argv)
         granted(&w);
         rma_close(&w);
     }
+    crowded();
     return test_end();
 }
