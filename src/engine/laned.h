@@ -61,6 +61,7 @@ struct tb_lanes {
     _Atomic uint32_t
         sleepers;            /* whose pollers sleep: while there are some, transports are armed; any thread reads it */
     _Atomic uint32_t polled; /* lanes in which a thread waits */
+    _Atomic uint32_t held;   /* locks of ranks of windows that this process has; any thread */
     _Atomic uint32_t spread; /* threads that wait in the first lane for what may end in any */
     _Atomic uint32_t connecting; /* rounds of progress in which the agent is looked at often */
     struct tb_lane lanes[TB_LANES_LIMIT];

@@ -375,6 +375,90 @@ static void who_waits_elsewhere_is_asked_again(void **state)
     close_all(&net);
 }
 
+/* Engines 1 and 2 are not threaded; each window is in another lane of engine 0. */
+static struct tb_window *locked[3][2];
+static _Atomic bool given;
+
+static void *share_another(void *context)
+{
+    if (tb_window_lock(locked[0][1], 1, false, "lock") == TB_OK)
+        given = true;
+    return NULL;
+}
+
+static void *lock_alone(void *context)
+{
+    if (tb_window_lock(locked[2][1], 1, true, "lock") == TB_OK)
+        tb_window_unlock(locked[2][1], 1, "unlock");
+    held = false;
+    return NULL;
+}
+
+static void poll_until(struct tb_engine *e, const _Atomic bool *what, bool value)
+{
+    for (int i = 0; i < 10000 && *what != value; i++) {
+        tb_engine_progress(e);
+        usleep(1000);
+    }
+}
+
+static void open_locked(struct loop_net *net)
+{
+    loop_net_init(net, 3);
+    net->lanes[0] = 4;
+    loop_net_open(net, false);
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t w = 0; w < 2; w++) {
+            struct tb_channel_config channel = {
+                .context = tb_context_make(0, 11 + w, TB_PLANE_POINT), .size = 3, .rank = i};
+            struct tb_window_config config = {.dynamic = true};
+            assert_int_equal(tb_channel_open(net->engines[i], &channel, &config.channel), TB_OK);
+            assert_int_equal(tb_window_open(net->engines[i], &config, &locked[i][w]), TB_OK);
+        }
+}
+
+static void close_locked(struct loop_net *net)
+{
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t w = 0; w < 2; w++) {
+            struct tb_channel *channel = locked[i][w]->channel;
+            tb_window_close(locked[i][w]);
+            tb_channel_close(channel);
+        }
+    loop_net_close(net);
+}
+
+/* Who has a lock in one lane and asks for a shared one in another does not wait behind an exclusive one. */
+static void locks_of_all_lanes_count(void **state)
+{
+    struct loop_net net;
+    pthread_t threads[2];
+    open_locked(&net);
+    held = true;
+    given = false;
+    assert_int_equal(tb_window_lock(locked[0][0], 0, false, "lock"), TB_OK);
+    assert_int_equal(tb_window_lock(locked[1][1], 1, false, "lock"), TB_OK);
+    assert_int_equal(pthread_create(&threads[1], NULL, lock_alone, NULL), 0);
+    for (int i = 0; i < 10000 && tb_list_empty(&locked[1][1]->lock.queue); i++) {
+        tb_engine_progress(net.engines[1]);
+        usleep(1000);
+    }
+    assert_int_equal(pthread_create(&threads[0], NULL, share_another, NULL), 0);
+    poll_until(net.engines[1], &given, true);
+    bool in_time = given;
+    assert_int_equal(tb_window_unlock(locked[1][1], 1, "unlock"), TB_OK);
+    poll_until(net.engines[1], &given, true);
+    pthread_join(threads[0], NULL);
+    assert_int_equal(net.engines[0]->lanes->held, 2);
+    for (uint32_t w = 0; w < 2; w++)
+        assert_int_equal(tb_window_unlock(locked[0][w], w, "unlock"), TB_OK);
+    poll_until(net.engines[1], &held, false);
+    pthread_join(threads[1], NULL);
+    assert_int_equal(net.engines[0]->lanes->held, 0);
+    assert_true(in_time);
+    close_locked(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +471,7 @@ int main(void)
         cmocka_unit_test(one_lane_does_not_hold_up_others),
         cmocka_unit_test(each_sleeper_is_woken),
         cmocka_unit_test(who_waits_elsewhere_is_asked_again),
+        cmocka_unit_test(locks_of_all_lanes_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,10 +124,18 @@ static void wake(struct tb_window *w, uint32_t rank)
 
 void tb_window_hold(struct tb_window_rank *r, enum tb_lock_mode mode)
 {
-    struct tb_windows *all = &r->window->engine->windows;
-    all->held += mode != TB_LOCK_NONE;
-    all->held -= r->locked != TB_LOCK_NONE;
+    struct tb_engine *e = r->window->engine;
+    uint32_t more = (mode != TB_LOCK_NONE) - (r->locked != TB_LOCK_NONE);
+    if (e->lanes != NULL)
+        atomic_fetch_add_explicit(&e->lanes->held, more, memory_order_relaxed);
+    else
+        e->windows.held += more;
     r->locked = (uint8_t)mode;
+}
+
+bool tb_windows_hold_any(const struct tb_engine *e)
+{
+    return (e->lanes != NULL ? atomic_load_explicit(&e->lanes->held, memory_order_relaxed) : e->windows.held) > 0;
 }
 
 bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive, bool joins)

@@ -81,7 +81,7 @@ struct tb_window {
 struct tb_windows {
     struct tb_list buckets[TB_WINDOW_BUCKETS];
     uint32_t count;
-    uint32_t held; /* locks of ranks that this process has */
+    uint32_t held; /* locks of ranks that this process has; where there are lanes these count them together */
 };
 
 struct tb_list *tb_windows_bucket(struct tb_windows *windows, uint64_t context);
@@ -108,6 +108,8 @@ uint32_t tb_window_regions_up_to(const struct tb_window *w, uint64_t address);
 void *tb_window_memory(void *window, uint64_t at, uint64_t bytes);
 /* The lock of a rank is had now, or none is. */
 void tb_window_hold(struct tb_window_rank *r, enum tb_lock_mode mode);
+/* Whether this process has one, in any window. */
+bool tb_windows_hold_any(const struct tb_engine *e);
 /* The lock of a rank of this host, in memory: whether it is the turn of a ticket; whether it can be shared with others
  * who do, and the ticket passes by; giving it back. Whoever is next is told, and who would join. */
 bool tb_window_turn(struct tb_window_rank *r, uint32_t ticket, bool exclusive, bool joins);

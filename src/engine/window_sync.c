@@ -217,7 +217,7 @@ static int rank_lock(struct tb_window_rank *r, enum tb_lock_mode mode, const cha
     int error = tb_window_peer(r) == NULL ? TB_ERR_MEMORY : rank_is_gone(r) ? gone(r) : TB_OK;
     if (error == TB_OK) {
         r->locking = (uint8_t)mode;
-        r->joins = mode == TB_LOCK_SHARED && e->windows.held > 0;
+        r->joins = mode == TB_LOCK_SHARED && tb_windows_hold_any(e);
         if (!r->queued && !rank_queue(r))
             tb_window_tell(r, TB_KIND_LOCK, 0, r->joins ? TB_LOCK_JOIN : mode);
     }
