@@ -484,6 +484,55 @@ static void nobody_waits_for_who_is_gone(void **state)
     end();
 }
 
+/* Locks in memory of which only the places are counted. */
+static int places;
+
+static int count_queue(void *context, uint32_t rank, bool again, uint32_t *ticket)
+{
+    places++;
+    return TB_OK;
+}
+
+static bool count_turn(void *context, uint32_t rank, uint32_t ticket, bool exclusive, bool joins, uint32_t *wake)
+{
+    places--;
+    *wake = TB_ANY_RANK;
+    return true;
+}
+
+static uint32_t count_pass(void *context, uint32_t rank, uint32_t ticket)
+{
+    places--;
+    return TB_ANY_RANK;
+}
+
+static uint32_t no_joiner(void *context, uint32_t rank, uint32_t *from)
+{
+    return TB_ANY_RANK;
+}
+
+static uint32_t no_next(void *context, uint32_t rank, bool exclusive)
+{
+    return TB_ANY_RANK;
+}
+
+/* Who gets the locks of some of all has no place in the queue for another one. */
+static void no_place_is_kept_in_vain(void **state)
+{
+    static const struct tb_window_near near = {
+        .queue = count_queue, .turn = count_turn, .joiner = no_joiner, .pass = count_pass, .unlock = no_next};
+    begin(variants[0]);
+    places = 0;
+    windows[0]->near = &near;
+    tb_window_peer(&windows[0]->ranks[1]);
+    tb_engine_lost(net.engines[0], (struct tb_proc){7, 1}, tb_error(TB_ERR_PEER, "it is gone"));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(tb_window_lock_all(windows[0], "lock_all"), TB_ERR_PEER);
+    assert_int_equal(places, 0);
+    windows[0]->near = NULL;
+    end_broken();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +549,7 @@ int main(void)
         cmocka_unit_test(each_part_is_refused),
         cmocka_unit_test(results_do_not_come_twice),
         cmocka_unit_test(nobody_waits_for_who_is_gone),
+        cmocka_unit_test(no_place_is_kept_in_vain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

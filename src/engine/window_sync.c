@@ -220,6 +220,8 @@ static int rank_lock(struct tb_window_rank *r, enum tb_lock_mode mode, const cha
         r->joins = mode == TB_LOCK_SHARED && tb_windows_hold_any(e);
         if (!r->queued && !rank_queue(r))
             tb_window_tell(r, TB_KIND_LOCK, 0, r->joins ? TB_LOCK_JOIN : mode);
+    } else if (r->queued) {
+        tb_window_give_up(r);
     }
     tb_engine_unlock(e);
     if (error != TB_OK)
