@@ -58,10 +58,13 @@ APART = {
 
 # Calls that may wait, or look whether something has come: tools are told of events at their end.
 TELLING = {
-    "MPI_Barrier", "MPI_Improbe", "MPI_Iprobe", "MPI_Mprobe", "MPI_Mrecv", "MPI_Probe", "MPI_Recv", "MPI_Sendrecv",
-    "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome",
-    "MPI_Win_complete", "MPI_Win_fence", "MPI_Win_flush", "MPI_Win_flush_all", "MPI_Win_lock", "MPI_Win_start",
-    "MPI_Win_sync", "MPI_Win_test", "MPI_Win_unlock", "MPI_Win_unlock_all", "MPI_Win_wait",
+    "MPI_Barrier", "MPI_Improbe", "MPI_Iprobe", "MPI_Mprobe", "MPI_Mrecv", "MPI_Probe", "MPI_Recv",
+    "MPI_Request_get_status", "MPI_Request_get_status_all", "MPI_Request_get_status_any",
+    "MPI_Request_get_status_some", "MPI_Sendrecv", "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Wait",
+    "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Win_complete", "MPI_Win_fence", "MPI_Win_flush",
+    "MPI_Win_flush_all", "MPI_Win_flush_local", "MPI_Win_flush_local_all", "MPI_Win_free", "MPI_Win_lock",
+    "MPI_Win_lock_all", "MPI_Win_post", "MPI_Win_start", "MPI_Win_sync", "MPI_Win_test", "MPI_Win_unlock",
+    "MPI_Win_unlock_all", "MPI_Win_wait",
 }
 
 WIDE = {"MPI_Count", "MPI_Aint", "MPI_Offset"}  # one 64-bit type on every machine that Tombolo knows

@@ -137,6 +137,70 @@ static void many(void)
     CHECK(told >= KEPT - 1 || dropped == 0, "%d told, %lld dropped", told, dropped);
 }
 
+#define TELLING 11
+
+/* Calls that wait for nothing here. */
+static void call_telling(int which, MPI_Win *win)
+{
+    int flag = 0, index = 0;
+    switch (which) {
+    case 0:
+        OK(MPI_Win_lock_all(0, *win));
+        break;
+    case 1:
+        OK(MPI_Win_flush_local(test_next(), *win));
+        break;
+    case 2:
+        OK(MPI_Win_flush_local_all(*win));
+        break;
+    case 3:
+        OK(MPI_Win_unlock_all(*win));
+        break;
+    case 4:
+        OK(MPI_Win_post(MPI_GROUP_EMPTY, 0, *win));
+        break;
+    case 5:
+        OK(MPI_Win_wait(*win));
+        break;
+    case 6:
+        OK(MPI_Request_get_status(MPI_REQUEST_NULL, &flag, MPI_STATUS_IGNORE));
+        break;
+    case 7:
+        OK(MPI_Request_get_status_all(0, NULL, &flag, MPI_STATUSES_IGNORE));
+        break;
+    case 8:
+        OK(MPI_Request_get_status_any(0, NULL, &index, &flag, MPI_STATUS_IGNORE));
+        break;
+    case 9:
+        OK(MPI_Request_get_status_some(0, NULL, &index, &flag, MPI_STATUSES_IGNORE));
+        break;
+    default:
+        OK(MPI_Win_free(win));
+        break;
+    }
+}
+
+/* What has come during a call that tells nothing is told at the end of the next one that does. */
+static void told_by_all(void)
+{
+    MPI_Win win;
+    MPI_Win_create(NULL, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    phase++;
+    for (int which = 0; which < TELLING; which++) {
+        MPI_Request request;
+        int data[3] = {0}, token = 0;
+        MPI_Allreduce(MPI_IN_PLACE, &token, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD); /* nobody is further, or is told */
+        MPI_Isend(data, which % 3, MPI_INT, test_next(), tag_of(which), MPI_COMM_WORLD, &request);
+        MPI_Sendrecv_replace(&token, 1, MPI_INT, test_next(), tag_of(-1), test_previous(), tag_of(-1), MPI_COMM_WORLD,
+                             MPI_STATUS_IGNORE);
+        CHECK_EQUAL(count_told(), which);
+        call_telling(which, &win);
+        CHECK_EQUAL(count_told(), which + 1);
+        MPI_Recv(data, 3, MPI_INT, test_previous(), tag_of(which), MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
 static void wrong(void)
 {
     MPI_T_event_registration r = expected_registration;
@@ -168,6 +232,7 @@ int main(int argc, char **argv)
     OK(MPI_T_event_register_callback(expected_registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL, &calls, note));
     OK(MPI_T_event_set_dropped_handler(expected_registration, note_dropped));
     few();
+    told_by_all();
     CHECK_EQUAL(other_calls, 0);
     OK(MPI_T_event_handle_alloc(event, NULL, MPI_INFO_NULL, &other));
     OK(MPI_T_event_register_callback(other, MPI_T_CB_REQUIRE_ASYNC_SIGNAL_SAFE, MPI_INFO_NULL, NULL, note_other));
