@@ -343,6 +343,11 @@ static struct member *member_of(const struct tb_window_host *h, uint32_t rank)
     return place != NOWHERE ? (struct member *)&h->members[place] : NULL;
 }
 
+const struct tb_window_host_config *tb_window_host_settled(const struct tb_window_host *host)
+{
+    return &host->config;
+}
+
 void *tb_window_host_memory(const struct tb_window_host *host, uint32_t rank)
 {
     const struct member *m = member_of(host, rank);

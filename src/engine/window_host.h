@@ -63,6 +63,8 @@ int tb_window_host_enter(struct tb_window_host *host, const struct tb_window_off
 /* All have entered. */
 void tb_window_host_settle(struct tb_window_host *host);
 void tb_window_host_close(struct tb_window_host *host); /* NULL: does nothing */
+/* What is in force since it has entered: how memory lies as all ranks of the host have it. Without `locals`. */
+const struct tb_window_host_config *tb_window_host_settled(const struct tb_window_host *host);
 
 /* Where the memory of a rank is in this process; NULL: nowhere. That of this rank is always there. No bytes are
  * nowhere, unless they stand between others. */

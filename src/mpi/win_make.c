@@ -164,6 +164,9 @@ static int enter(struct tb_win *w, const struct tb_window_offer *offers)
     if (error < 0)
         return error;
     learn(w, offers);
+    w->hints.alignment = tb_window_host_settled(w->host)->alignment;
+    if (w->flavor == MPI_WIN_FLAVOR_SHARED)
+        w->hints.noncontig = !tb_window_host_settled(w->host)->contiguous;
     if (w->flavor == MPI_WIN_FLAVOR_ALLOCATE || w->flavor == MPI_WIN_FLAVOR_SHARED)
         w->base = tb_window_host_memory(w->host, w->comm->rank);
     const struct tb_window_config config = {

@@ -293,6 +293,8 @@ static void differing_hints(void)
         CHECK_EQUAL(MPI_Win_allocate_shared(shared_bytes(rank), 1 + rank, mine, host, &base, &shared_win), MPI_SUCCESS);
         CHECK_EQUAL(MPI_Win_allocate(shared_bytes(rank), 1 + rank, mine, host, &own, &win), MPI_SUCCESS);
         CHECK((uintptr_t)base % 65536 == 0, "%p", (void *)base);
+        check_hint(shared_win, "alloc_shared_noncontig", "true");
+        check_hint(shared_win, "mpi_minimum_memory_alignment", "65536");
         CHECK(rank != who || (uintptr_t)own % 65536 == 0, "%p", (void *)own);
         write_to_next(shared_win, host);
         test_fill(own, (size_t)shared_bytes(rank), (uint64_t)rank);
