@@ -100,6 +100,16 @@ static int party_spread(struct tb_comm *comm, uint32_t root, struct tb_party *pa
     return error;
 }
 
+/* Nothing comes of the context. What has been sent in it is dropped, or refused when it comes. */
+static void give_up_context(const struct tb_party *party)
+{
+    const struct tb_channel_config config = {.context = party->context};
+    if (party->used && party->context != 0)
+        tb_channel_abandon(tb_self.engine, &config);
+    else if (!party->told)
+        tb_context_put_back(party->context);
+}
+
 int tb_party_meet(const char *call, struct tb_comm *comm, uint32_t root, struct tb_party *party, MPI_Comm *newcomm)
 {
     struct tb_comm *made = NULL;
@@ -115,8 +125,8 @@ int tb_party_meet(const char *call, struct tb_comm *comm, uint32_t root, struct 
     party->procs = NULL;
     if (error == TB_OK && class == MPI_SUCCESS)
         tb_comm_enter(made, party->context);
-    else if (!party->told)
-        tb_context_put_back(party->context);
+    else
+        give_up_context(party);
     tb_foreign_made(met);
     if (class != MPI_SUCCESS)
         return tb_raise(comm, class, call, "%s", party->text);

@@ -11,7 +11,8 @@ struct tb_party {
     int class;      /* MPI_SUCCESS; or it does not come to that, and the text says why */
     char text[900]; /* cut off if it is longer */
     uint64_t context;
-    bool told; /* the others have the context, so that it is never used for anything else */
+    bool told; /* the others have the context, so that it is never used for anything else, */
+    bool used; /* and may have sent something in it, even if nothing comes of it */
     uint32_t size;
     uint32_t meeting; /* of another job: which one it is (foreign.h); else 0 */
     uint32_t asked;   /* of new ones: that were asked for; */

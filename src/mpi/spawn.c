@@ -226,6 +226,7 @@ static void start(struct wanted *w, struct tb_party *party)
         party->class = tb_error_class(code);
         snprintf(party->text, sizeof party->text, "%s", strncmp(text, w->call, named - 2) == 0 ? text + named : text);
     } else {
+        party->told = party->used = true; /* by those that have joined, whatever becomes of the others */
         int error = tb_wish_ask(w->call, &spawn, NULL, &answer);
         if (error == TB_OK)
             error = take_answer(&answer, party);

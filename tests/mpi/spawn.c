@@ -148,7 +148,13 @@ static void child(MPI_Comm parent, const char *what)
     } else if (strcmp(what, "many") == 0) {
         int value = 7, sum;
         MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, parent);
-    } else if (strcmp(what, "abort") == 0) {
+    } else if (strcmp(what, "early") == 0) {
+        const struct timespec moment = {.tv_nsec = 100000000}; /* in which parents take in what waits for them */
+        int parents, value = 4711;
+        MPI_Comm_remote_size(parent, &parents);
+        for (int i = 0; i < parents; i++)
+            MPI_Send(&value, 1, MPI_INT, i, 3, parent);
+        nanosleep(&moment, NULL);
         MPI_Abort(MPI_COMM_WORLD, 17);
     } else if (strcmp(what, "deeper") == 0) {
         char *words[] = {(char *)"meet", NULL};
@@ -267,22 +273,28 @@ static void expect_never_joined(MPI_Info info)
         CHECK(MPI_Wtime() - begun > 0.29, "%g s", MPI_Wtime() - begun);
 }
 
-/* One calls MPI_Abort as soon as it can, while another one never calls MPI_Init: all are told the code. */
+/* One calls MPI_Abort when it has sent something to those who have started it, while another one never calls MPI_Init:
+ * all are told the code, and what was sent is not found in a communicator that is made later. */
 static void expect_abort(void)
 {
-    char *aborts[] = {(char *)"abort", NULL}, *waits[] = {(char *)"-f", (char *)"/dev/null", NULL};
+    char *aborts[] = {(char *)"early", NULL}, *waits[] = {(char *)"-f", (char *)"/dev/null", NULL};
     char *commands[] = {own_name, (char *)"tail"}, **words[] = {aborts, waits};
     const int counts[] = {1, 1};
     const MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
-    MPI_Comm inter = MPI_COMM_WORLD;
+    MPI_Comm inter = MPI_COMM_WORLD, next;
+    int found = -1;
     int code =
         MPI_Comm_spawn_multiple(2, commands, words, counts, infos, 0, MPI_COMM_WORLD, &inter, MPI_ERRCODES_IGNORE);
     CHECK_CLASS(code, MPI_ERR_SPAWN);
     MPI_Error_string(code, text, &length);
     CHECK(strstr(text, "called MPI_Abort with code 17") != NULL, "%s", text);
     CHECK(inter == MPI_COMM_NULL, "there is a communicator");
+    MPI_Comm_dup(MPI_COMM_WORLD, &next);
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, next, &found, MPI_STATUS_IGNORE);
+    CHECK_EQUAL(found, 0);
+    MPI_Comm_free(&next);
 }
 
 /* Every rank gets the error, nothing stays, and the job goes on. */
