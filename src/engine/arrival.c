@@ -30,6 +30,7 @@ struct tb_arrival *tb_arrival_make(struct tb_peer *p, const struct tb_message *m
             return NULL;
         }
     }
+    p->arrivals++;
     return a;
 }
 
@@ -72,6 +73,15 @@ void tb_arrival_file(struct tb_context *c, struct tb_arrival *a)
         tb_mismatch_arrived(c, &a->message);
 }
 
+/* If it was the last one of a process that is gone, that may be forgotten, at the next progress. */
+static void part(struct tb_peer *p)
+{
+    if (TB_LIKELY(--p->arrivals > 0 || !p->parted) || p->error == TB_OK)
+        return;
+    tb_list_remove(&p->on_parted);
+    tb_list_append(&p->engine->peers.parted, &p->on_parted);
+}
+
 void tb_arrival_free(struct tb_arrival *a)
 {
     struct tb_engine *e = a->peer->engine;
@@ -85,6 +95,7 @@ void tb_arrival_free(struct tb_arrival *a)
     }
     if (a->payload != a->keep)
         tb_spare_free(&e->arrivals.spare, a->payload);
+    part(a->peer);
     tb_pool_give(&e->arrivals.pool, a);
 }
 

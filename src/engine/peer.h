@@ -53,6 +53,7 @@ struct tb_peer {
     uint32_t unknown;          /* contexts that their messages have made and that have no channel yet; */
     uint32_t early;            /* messages of theirs that wait in such, */
     uint32_t given_up;         /* and collectives that a stranger has given up there */
+    uint32_t arrivals;         /* messages of theirs that wait anywhere for their receive, also empty ones */
     uint64_t owed;             /* payload of theirs that is consumed and not given back yet... */
     uint64_t owing;            /* ...and as much as is given back at once */
     struct tb_list answers;    /* struct tb_note, waiting for room; in no order with envelopes */

@@ -127,6 +127,37 @@ static void the_first_ones_stay(void **state)
     close_engine(&net, engine);
 }
 
+/* What waits in a channel of other processes, as an inbox may be for those that were started later, is of it all the
+ * same, even if it is empty. */
+static void until_its_messages_are_received(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    struct tb_channel *inbox = open_with(engine, 0, 1), *a = open_with(engine, 1, 9);
+    struct tb_peer *p = tb_peer_of(engine, 9);
+    struct tb_message m = {.kind = TB_KIND_EAGER, .context = inbox->point->id, .match = 4, .source_rank = 9};
+    assert_non_null(p);
+    m.representation = engine->representation;
+    tb_receive_eager(p, &m, NULL, 0);
+    tb_receive_eager(p, &m, NULL, 0);
+    tb_channel_close(a);
+    lose(engine, 9);
+    assert_true(is_kept(engine, 9));
+    for (int i = 0; i < 2; i++) {
+        struct tb_request request = {.complete = NULL};
+        const struct tb_buffer nothing = {.type = &tb_type_byte};
+        assert_true(is_kept(engine, 9));
+        tb_receive_post(inbox, &request, &nothing, TB_ANY_RANK, 4, UINT64_MAX);
+        assert_true(tb_request_done(&request));
+        assert_int_equal(request.status.error, TB_OK);
+        assert_int_equal(request.status.source, 9);
+        tb_engine_progress(engine);
+    }
+    assert_false(is_kept(engine, 9));
+    tb_channel_close(inbox);
+    close_engine(&net, engine);
+}
+
 static void thousands_in_turn(void **state)
 {
     struct loop_net net;
@@ -211,10 +242,14 @@ static void very_many_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(with_its_last_channel), cmocka_unit_test(who_goes_after_that),
-        cmocka_unit_test(who_was_never_known),   cmocka_unit_test(the_first_ones_stay),
-        cmocka_unit_test(thousands_in_turn),     cmocka_unit_test(very_many_at_once),
+        cmocka_unit_test(with_its_last_channel),
+        cmocka_unit_test(who_goes_after_that),
+        cmocka_unit_test(who_was_never_known),
+        cmocka_unit_test(the_first_ones_stay),
+        cmocka_unit_test(thousands_in_turn),
+        cmocka_unit_test(very_many_at_once),
         cmocka_unit_test(with_the_other_group),
+        cmocka_unit_test(until_its_messages_are_received),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
