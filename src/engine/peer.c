@@ -280,7 +280,7 @@ static bool is_used(const struct tb_peers *peers, uint32_t index)
     return index < peers->begun || peers->uses[index - peers->begun] > 0;
 }
 
-/* Those that are here, or all; how many are not. */
+/* Those that are here, or all; how many are not, and not known to be lost. */
 static uint32_t break_all(struct tb_engine *e, uint32_t first, uint32_t count, bool all, int error)
 {
     uint32_t unborn = 0;
@@ -289,7 +289,7 @@ static uint32_t break_all(struct tb_engine *e, uint32_t first, uint32_t count, b
         struct tb_peer *p = (here || all) && index != e->config.transport.self.index ? tb_peer_of(e, index) : NULL;
         if (p != NULL && p->error == TB_OK)
             fail(p, error); /* as the owner has said itself */
-        unborn += !here;
+        unborn += !here && tb_unborn_find(&e->peers.unborn, index) == NULL;
     }
     return unborn;
 }

@@ -114,6 +114,21 @@ static void who_was_never_known(void **state)
     close_engine(&net, engine);
 }
 
+/* They are told of again, as often as others are started. */
+static void who_was_never_known_is_noted_once(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    for (int i = 0; i < 3; i++)
+        for (uint32_t index = 9; index < 12; index++)
+            lose(engine, index);
+    assert_int_equal(engine->peers.unborn.count, 3);
+    tb_engine_lost_all(engine, (struct tb_proc){7, 10}, 3, TB_ERR_PEER); /* of one it is new */
+    assert_int_equal(engine->peers.unborn.count, 4);
+    assert_non_null(tb_unborn_find(&engine->peers.unborn, 12));
+    close_engine(&net, engine);
+}
+
 /* Those with which the job has begun are few, and stay. */
 static void the_first_ones_stay(void **state)
 {
@@ -250,6 +265,7 @@ int main(void)
         cmocka_unit_test(very_many_at_once),
         cmocka_unit_test(with_the_other_group),
         cmocka_unit_test(until_its_messages_are_received),
+        cmocka_unit_test(who_was_never_known_is_noted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

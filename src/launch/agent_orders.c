@@ -131,19 +131,22 @@ void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct t
     tb_control_stream_end(&agent->control);
 }
 
+void tb_agent_orders_lost_to(struct tb_host_agent *agent, struct tb_proc proc, uint32_t count, const char *why)
+{
+    if (!tb_host_agent_is_ready(agent))
+        return;
+    struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_LOST);
+    tb_put_u32(w, proc.job);
+    tb_put_u32(w, proc.index);
+    tb_put_u32(w, count);
+    tb_put_text(w, why);
+    tb_control_stream_end(&agent->control);
+}
+
 void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, uint32_t count, const char *why)
 {
-    for (uint32_t i = 0; i < agents->count; i++) {
-        struct tb_host_agent *agent = &agents->all[i];
-        if (!tb_host_agent_is_ready(agent))
-            continue;
-        struct tb_writer *w = tb_control_stream_begin(&agent->control, TB_CONTROL_LOST);
-        tb_put_u32(w, proc.job);
-        tb_put_u32(w, proc.index);
-        tb_put_u32(w, count);
-        tb_put_text(w, why);
-        tb_control_stream_end(&agent->control);
-    }
+    for (uint32_t i = 0; i < agents->count; i++)
+        tb_agent_orders_lost_to(&agents->all[i], proc, count, why);
 }
 
 void tb_agent_orders_end_rank(struct tb_host_agent *agent, uint32_t rank)

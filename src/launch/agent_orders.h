@@ -25,6 +25,7 @@ void tb_agent_orders_start(struct tb_host_agents *agents, const struct tb_grid_p
 void tb_agent_orders_call(struct tb_host_agents *agents, uint32_t host, struct tb_reader *rest);
 /* To all: so many processes, from this one on, are gone, and the job goes on without them. */
 void tb_agent_orders_lost(struct tb_host_agents *agents, struct tb_proc proc, uint32_t count, const char *why);
+void tb_agent_orders_lost_to(struct tb_host_agent *agent, struct tb_proc proc, uint32_t count, const char *why);
 void tb_agent_orders_end_rank(struct tb_host_agent *agent, uint32_t rank);
 /* To all: the ranks of a world, which was running, are ended. */
 void tb_agent_orders_end_world(struct tb_host_agents *agents, uint32_t first);

@@ -89,6 +89,14 @@ static void succeed(struct tb_spawns *spawns, struct spawned_world *world)
     tb_writer_close(&w);
 }
 
+static bool has_ranks_on(const struct spawned_world *world, uint32_t host)
+{
+    uint32_t i = 0;
+    while (i < world->range_count && world->ranges[i].host != host)
+        i++;
+    return i < world->range_count;
+}
+
 /* To each agent that has processes of the world; one that hears it twice does it once. */
 static void tell_hosts(struct tb_spawns *spawns, const struct spawned_world *world, enum tb_control kind,
                        const void *bytes, size_t length)
@@ -273,9 +281,10 @@ static void start(struct tb_spawns *spawns, struct spawned_world *world)
 {
     world->phase = STARTING;
     tell_hosts(spawns, world, TB_CONTROL_WORLD_START, world->bytes, world->length);
-    for (uint32_t i = 0; i < spawns->lost_count; i++) /* behind that, on the streams of those who start them */
-        tb_agent_orders_lost(spawns->agents, (struct tb_proc){spawns->book->job, spawns->lost[i].rank}, 1,
-                             spawns->lost[i].why);
+    for (uint32_t i = 0; i < spawns->agents->count; i++) /* behind that, to those who start them */
+        for (uint32_t k = 0; k < spawns->lost_count && has_ranks_on(world, i); k++)
+            tb_agent_orders_lost_to(&spawns->agents->all[i], (struct tb_proc){spawns->book->job, spawns->lost[k].rank},
+                                    1, spawns->lost[k].why);
     free(world->bytes);
     world->bytes = NULL;
 }
@@ -553,9 +562,7 @@ void tb_spawns_lose(struct tb_spawns *spawns, uint32_t host)
 {
     struct spawned_world *world;
     TB_LIST_EACH (world, &spawns->all, struct spawned_world, node) {
-        bool concerned = false;
-        for (uint32_t i = 0; i < world->range_count; i++)
-            concerned = concerned || world->ranges[i].host == host;
+        bool concerned = has_ranks_on(world, host);
         if (concerned && world->phase == TELLING) {
             place_again(spawns, world);
             continue;

@@ -384,6 +384,27 @@ static void new_ones_hear_of_the_dead(void **state)
     unmake(&w);
 }
 
+/* Agents that have none of the new ones have told theirs already. */
+static void others_do_not_hear_of_them_again(void **state)
+{
+    struct world w;
+    make(&w);
+    tb_spawns_note_lost(&w.spawns, 3, "it was killed");
+    tb_spawns_note_lost(&w.spawns, 2, "it was killed");
+    want(&w, 1, "b.example");
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(hear(&w, i), TB_CONTROL_WORLD);
+        tell_number(&w, i, TB_CONTROL_WORLD_TOLD, RANKS);
+    }
+    assert_int_equal(hear(&w, 0), 0);
+    assert_int_equal(hear(&w, 1), TB_CONTROL_WORLD_START);
+    assert_int_equal(hear(&w, 1), TB_CONTROL_LOST);
+    assert_int_equal(hear(&w, 1), TB_CONTROL_LOST);
+    assert_int_equal(hear(&w, 1), 0);
+    end_of(&w, RANKS, SIGKILL, true);
+    unmake(&w);
+}
+
 /* An agent speaks for its own ranks alone. */
 static void nobody_asks_for_ranks_of_others(void **state)
 {
@@ -504,6 +525,7 @@ int main(void)
         cmocka_unit_test(one_that_dies_below_a_shell_fails_all),
         cmocka_unit_test(those_who_never_join_are_not_waited_for),
         cmocka_unit_test(new_ones_hear_of_the_dead),
+        cmocka_unit_test(others_do_not_hear_of_them_again),
         cmocka_unit_test(nobody_asks_for_ranks_of_others),
         cmocka_unit_test(two_meet_at_a_port),
         cmocka_unit_test(nobody_waits_longer_than_wished),

@@ -52,10 +52,30 @@ static void refused(void *context, struct tb_proc proc, enum tb_stream stream, i
     tb_engine_refused(tb_self.engine, proc, stream, error);
 }
 
+/* Those that are started later are told of all that have died before, and so is who else is on their host. */
+static bool is_lost_anew(uint32_t index)
+{
+    static uint64_t *lost; /* a bit for each; the engine calls one at a time */
+    static uint32_t words;
+    uint32_t word = index / 64;
+    if (word >= words) {
+        uint64_t *grown = reallocarray(lost, word + 16, sizeof *lost);
+        if (grown == NULL)
+            return true;
+        memset(grown + words, 0, (word + 16 - words) * sizeof *lost);
+        lost = grown;
+        words = word + 16;
+    }
+    bool anew = (lost[word] >> index % 64 & 1) == 0;
+    lost[word] |= (uint64_t)1 << index % 64;
+    return anew;
+}
+
 static void lost(void *context, struct tb_proc first, uint32_t count, int error)
 {
     for (uint32_t i = 0; i < count; i++)
-        tb_event_raise(TB_EVENT_LOST, first.index + i, 0, 0);
+        if (is_lost_anew(first.index + i))
+            tb_event_raise(TB_EVENT_LOST, first.index + i, 0, 0);
     tb_engine_lost_all(tb_self.engine, first, count, error);
 }
 
