@@ -66,7 +66,7 @@ static void take_told(const struct tb_agent_frame_events *events, struct tb_host
 static void take_started(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
     uint32_t count = tb_get_u32(r);
-    if (r->error == TB_OK && count == agent->rank_count && agent->phase >= TB_HOST_AGENT_READY &&
+    if (r->error == TB_OK && count == agent->rank_count - agent->later_count && agent->phase >= TB_HOST_AGENT_READY &&
         agent->phase < TB_HOST_AGENT_STARTED)
         events->started(events->context, agent, r);
 }

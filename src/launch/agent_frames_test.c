@@ -279,6 +279,8 @@ static void frames_are_read(void **state)
     assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "started 0 7");
     w.agents.all[0].rank_count = 2; /* of which one is not told */
     assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "");
+    w.agents.all[0].later_count = 1; /* nor is it of those with which the job begins */
+    assert_string_equal(dispatch(&w, TB_CONTROL_STARTED, &f, f.length), "started 0 7");
     tb_writer_close(&f);
     unmake(&w);
 }

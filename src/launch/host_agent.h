@@ -51,7 +51,8 @@ struct tb_host_agent {
     struct tb_host_agent_counts *counts;
     uint32_t host;              /* in the address book */
     const char *name, *cluster; /* of that host, in the address book; cluster "": none is known */
-    uint32_t rank_count;        /* on it */
+    uint32_t rank_count;        /* on it; of them: */
+    uint32_t later_count;       /* that ranks have asked for while the job runs */
     uint32_t window;            /* bytes of output that it may have under way */
     struct tb_shell_target target;
     const char *origin; /* where the user has named the host: "hosts:3"; NULL: nowhere */

@@ -89,6 +89,13 @@ static void succeed(struct tb_spawns *spawns, struct spawned_world *world)
     tb_writer_close(&w);
 }
 
+/* So many more are on that host; or, modulo 2^32, fewer. */
+static void count_on(struct tb_host_agent *agent, uint32_t more)
+{
+    agent->rank_count += more;
+    agent->later_count += more;
+}
+
 static bool has_ranks_on(const struct spawned_world *world, uint32_t host)
 {
     uint32_t i = 0;
@@ -134,7 +141,7 @@ __attribute__((format(printf, 3, 4), cold)) static void fail(struct tb_spawns *s
         return;
     world->ended = world->size; /* none will ever be heard of */
     for (uint32_t i = 0; i < world->range_count; i++)
-        spawns->agents->all[world->ranges[i].host].rank_count -= world->ranges[i].count;
+        count_on(&spawns->agents->all[world->ranges[i].host], -world->ranges[i].count);
 }
 
 static void check_over(struct spawned_world *world)
@@ -190,7 +197,8 @@ static int check_names(const struct tb_spawns *spawns, const char *list)
     return TB_OK;
 }
 
-/* The host on which fewest run, of those that may; of equal ones that of the asker, else the first. */
+/* The host on which fewest run, of those that may; of equal ones that of the asker, else the first. Its agent has been
+ * told to start its first ranks before it hears of these, though that it has done so may not be heard of yet. */
 static int choose_host(const struct tb_spawns *spawns, const char *list, uint32_t home, const uint32_t *more,
                        uint32_t *chosen)
 {
@@ -201,8 +209,7 @@ static int choose_host(const struct tb_spawns *spawns, const char *list, uint32_
         bool may = *list != 0 ? names_host(list, spawns->book->hosts[i].name)
                               : spawns->book->hosts[i].rank_count > 0 || agent->spare;
         uint32_t load = agent->rank_count - agent->ended + more[i];
-        if (!may || agent->phase != TB_HOST_AGENT_STARTED || agent->idle || load >= least ||
-            load >= TB_HOST_RANKS_LIMIT)
+        if (!may || !tb_host_agent_is_ready(agent) || agent->idle || load >= least || load >= TB_HOST_RANKS_LIMIT)
             continue;
         least = load;
         *chosen = i;
@@ -270,7 +277,7 @@ static int place(struct tb_spawns *spawns, struct spawned_world *world, const st
     if (rc == TB_OK)
         rc = tb_worlds_add(spawns->book, world->ranges, world->range_count);
     for (uint32_t i = 0; i < spawns->book->host_count && rc == TB_OK; i++)
-        spawns->agents->all[i].rank_count += more[i];
+        count_on(&spawns->agents->all[i], more[i]);
     free(more);
     return rc;
 }
@@ -521,7 +528,7 @@ static void place_again(struct tb_spawns *spawns, struct spawned_world *world)
     struct tb_spawn spawn;
     tell_hosts(spawns, world, TB_CONTROL_WORLD_END, NULL, 0);
     for (uint32_t i = 0; i < world->range_count; i++)
-        spawns->agents->all[world->ranges[i].host].rank_count -= world->ranges[i].count;
+        count_on(&spawns->agents->all[world->ranges[i].host], -world->ranges[i].count);
     memset(world->untold, 0, spawns->agents->count * sizeof *world->untold);
     world->range_count = world->untold_count = 0;
     int rc = tb_spawn_decode(&spawn, world->bytes, world->length);

@@ -384,6 +384,28 @@ static void new_ones_hear_of_the_dead(void **state)
     unmake(&w);
 }
 
+/* The first ranks of a host that is far away run, as far as is known here, a while after those of others. */
+static void hosts_that_have_just_been_told_to_start_take_some(void **state)
+{
+    static const enum tb_host_agent_phase phases[] = {TB_HOST_AGENT_READY, TB_HOST_AGENT_TOLD};
+    for (int i = 0; i < 2; i++) {
+        struct world w;
+        make(&w);
+        w.agents.all[1].phase = phases[i];
+        w.agents.all[0].rank_count = 3; /* so that there are fewer */
+        want(&w, 1, i == 0 ? "b.example" : "");
+        for (uint32_t k = 0; k < HOSTS; k++) {
+            assert_int_equal(hear(&w, k), TB_CONTROL_WORLD);
+            tell_number(&w, k, TB_CONTROL_WORLD_TOLD, RANKS);
+        }
+        assert_int_equal(hear(&w, 1), TB_CONTROL_WORLD_START);
+        assert_int_equal(w.agents.all[1].rank_count, 3);
+        assert_int_equal(w.agents.all[1].later_count, 1);
+        end_of(&w, RANKS, SIGKILL, true);
+        unmake(&w);
+    }
+}
+
 /* Agents that have none of the new ones have told theirs already. */
 static void others_do_not_hear_of_them_again(void **state)
 {
@@ -526,6 +548,7 @@ int main(void)
         cmocka_unit_test(those_who_never_join_are_not_waited_for),
         cmocka_unit_test(new_ones_hear_of_the_dead),
         cmocka_unit_test(others_do_not_hear_of_them_again),
+        cmocka_unit_test(hosts_that_have_just_been_told_to_start_take_some),
         cmocka_unit_test(nobody_asks_for_ranks_of_others),
         cmocka_unit_test(two_meet_at_a_port),
         cmocka_unit_test(nobody_waits_longer_than_wished),
