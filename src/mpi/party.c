@@ -82,20 +82,22 @@ int tb_party_join(struct tb_comm *comm, struct tb_party *party, struct tb_comm *
     return error;
 }
 
-/* Everyone has the root's party; an error, if somebody cannot. */
+/* Everyone has the root's party; an error, if somebody cannot. Two collectives, whatever happens, so that their numbers
+ * agree afterwards, although only some may have heard of the loss of one of them. */
 static int party_spread(struct tb_comm *comm, uint32_t root, struct tb_party *party)
 {
-    uint32_t *procs = party->procs;
+    uint32_t *procs = party->procs, nobody = 0;
     int error = tb_comm_spread(comm, root, party, sizeof *party);
     party->procs = procs;
-    if (error != TB_OK || party->class != MPI_SUCCESS)
-        return error;
+    if (error == TB_OK && party->class != MPI_SUCCESS)
+        return tb_comm_spread(comm, root, &nobody, sizeof nobody);
     size_t bytes = party->size * sizeof *party->procs;
-    if (comm->rank != root)
+    if (error == TB_OK && comm->rank != root)
         party->procs = malloc(bytes);
-    if (party->procs != NULL)
+    if (error == TB_OK && party->procs != NULL)
         return tb_comm_spread(comm, root, party->procs, bytes);
-    error = tb_error(TB_ERR_MEMORY, "out of memory for a group of %u processes", party->size);
+    if (error == TB_OK)
+        error = tb_error(TB_ERR_MEMORY, "out of memory for a group of %u processes", party->size);
     tb_comm_refuse(comm, TB_OPERATION_BCAST, error);
     return error;
 }
@@ -119,8 +121,7 @@ int tb_party_meet(const char *call, struct tb_comm *comm, uint32_t root, struct 
     int class = party->class;
     if (error == TB_OK && class == MPI_SUCCESS)
         error = party_new(comm, party, &made, &met);
-    if (class == MPI_SUCCESS)
-        error = tb_comm_combine_or_refuse(comm, error, &word);
+    error = tb_comm_combine_or_refuse(comm, error, &word);
     free(party->procs);
     party->procs = NULL;
     if (error == TB_OK && class == MPI_SUCCESS)
