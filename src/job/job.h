@@ -443,7 +443,7 @@ struct tb_spawn_app {
 };
 
 struct tb_spawn {
-    uint32_t model;     /* the program of the job whose environment they get */
+    uint32_t model;     /* the program of the job whose environment they get; of later worlds the launcher knows it */
     uint32_t app_count; /* 1 to TB_APP_LIMIT */
     struct tb_spawn_app *apps;
     uint64_t patience; /* ns for all of them to call MPI_Init; 0: without end */

@@ -22,6 +22,7 @@ struct spawned_world {
     uint64_t patience;
     enum phase phase;
     uint32_t asker, number; /* who wants it */
+    uint32_t model;         /* that of the spawn: a program of the job */
     uint32_t first, size;
     uint32_t joined, ended; /* of its processes; those that were never started count as ended */
     struct tb_ended *early; /* ends in good order of which was heard before all that had joined were heard of */
@@ -309,6 +310,27 @@ static void tell_agents(struct tb_spawns *spawns, struct spawned_world *world)
     }
 }
 
+/* Whose environment they get, the launcher knows: of those who were started later themselves, that of their starters.
+ */
+static int keep_spawn(struct tb_spawns *spawns, struct spawned_world *world, struct tb_spawn *spawn)
+{
+    const struct spawned_world *home = world_of(spawns, world->asker);
+    struct tb_writer w;
+    tb_writer_open(&w);
+    if (home != NULL)
+        spawn->model = home->model;
+    world->model = spawn->model;
+    world->patience = spawn->patience;
+    int rc = tb_spawn_encode(spawn, &w);
+    world->bytes = rc == TB_OK ? malloc(w.length) : NULL;
+    if (world->bytes != NULL) {
+        memcpy(world->bytes, w.bytes, w.length);
+        world->length = w.length;
+    }
+    tb_writer_close(&w);
+    return world->bytes != NULL ? TB_OK : TB_ERR_MEMORY;
+}
+
 static int make_world(struct tb_spawns *spawns, struct spawned_world *world, const void *bytes, size_t length)
 {
     struct tb_spawn spawn;
@@ -316,15 +338,10 @@ static int make_world(struct tb_spawns *spawns, struct spawned_world *world, con
     if (rc != TB_OK)
         return rc;
     world->untold = calloc(spawns->agents->count + 1u, sizeof *world->untold);
-    world->bytes = malloc(length);
-    if (world->untold == NULL || world->bytes == NULL)
+    if (world->untold == NULL || keep_spawn(spawns, world, &spawn) != TB_OK)
         rc = tb_error(TB_ERR_MEMORY, "no memory for new processes");
-    if (rc == TB_OK) {
-        memcpy(world->bytes, bytes, length);
-        world->length = length;
-        world->patience = spawn.patience;
+    if (rc == TB_OK)
         rc = place(spawns, world, &spawn);
-    }
     tb_spawn_close(&spawn);
     return rc;
 }

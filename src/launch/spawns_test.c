@@ -26,7 +26,8 @@ struct world {
     struct tb_control_stream heard[HOSTS]; /* what each agent was told */
     struct tb_control_frame frame;         /* the last of it */
     uint32_t verdicts;
-    uint64_t patience; /* of those who want processes */
+    uint64_t patience;     /* of those who want processes: that, */
+    uint32_t asker, model; /* and who that is, and which program of the job, as it says */
 };
 
 static void failed(void *context, enum tb_verdict_weight weight, int code, const char *text)
@@ -108,7 +109,7 @@ static void ask(struct world *w, enum tb_control kind, uint32_t rank, uint32_t n
     tb_put_u32(&f, rank);
     tb_put_u32(&f, number);
     tb_put_bytes(&f, what->bytes, what->length);
-    tell(w, rank / 2, kind, &f);
+    tell(w, tb_address_book_host_of(&w->book, rank), kind, &f);
     tb_writer_close(&f);
 }
 
@@ -118,12 +119,16 @@ static void want(struct world *w, uint32_t count, const char *hosts)
     struct tb_spawn_app app = {
         .app = {.ranks = count, .argument_count = 1, .arguments = words, .variables = none, .directory = (char *)""},
         .hosts = (char *)hosts};
-    struct tb_spawn spawn = {
-        .app_count = 1, .apps = &app, .parent_bytes = 1, .parent = (char *)"p", .patience = w->patience};
+    struct tb_spawn spawn = {.model = w->model,
+                             .app_count = 1,
+                             .apps = &app,
+                             .parent_bytes = 1,
+                             .parent = (char *)"p",
+                             .patience = w->patience};
     struct tb_writer f;
     tb_writer_open(&f);
     assert_int_equal(tb_spawn_encode(&spawn, &f), TB_OK);
-    ask(w, TB_CONTROL_SPAWN, 0, 9, &f);
+    ask(w, TB_CONTROL_SPAWN, w->asker, 9, &f);
     tb_writer_close(&f);
 }
 
@@ -384,6 +389,43 @@ static void new_ones_hear_of_the_dead(void **state)
     unmake(&w);
 }
 
+/* The program of the job whose environment the new processes get, as host 0 is told with what it is to start. */
+static uint32_t told_model(struct world *w)
+{
+    struct tb_spawn spawn;
+    size_t length;
+    assert_int_equal(hear(w, 0), TB_CONTROL_WORLD_START);
+    tb_get_u32(&w->frame.fields);
+    const void *bytes = tb_get_bytes(&w->frame.fields, &length);
+    assert_int_equal(tb_spawn_decode(&spawn, bytes, length), TB_OK);
+    uint32_t model = spawn.model;
+    tb_spawn_close(&spawn);
+    return model;
+}
+
+/* A process that was started itself does not know whose environment it has got. */
+static void environments_are_handed_down(void **state)
+{
+    struct world w;
+    make(&w);
+    w.model = 3;
+    for (uint32_t i = 0; i < 3; i++) {
+        w.asker = i == 0 ? 0 : RANKS + i - 1;
+        want(&w, 1, "a.example");
+        w.model = 0;
+        for (uint32_t k = 0; k < HOSTS; k++) {
+            assert_int_equal(hear(&w, k), TB_CONTROL_WORLD);
+            tell_number(&w, k, TB_CONTROL_WORLD_TOLD, RANKS + i);
+        }
+        assert_int_equal(told_model(&w), 3);
+        tell_number(&w, 0, TB_CONTROL_JOINED, RANKS + i);
+        assert_int_equal(hear(&w, 0), TB_CONTROL_ANSWER);
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        end_of(&w, RANKS + i, 0, false);
+    unmake(&w);
+}
+
 /* The first ranks of a host that is far away run, as far as is known here, a while after those of others. */
 static void hosts_that_have_just_been_told_to_start_take_some(void **state)
 {
@@ -549,6 +591,7 @@ int main(void)
         cmocka_unit_test(new_ones_hear_of_the_dead),
         cmocka_unit_test(others_do_not_hear_of_them_again),
         cmocka_unit_test(hosts_that_have_just_been_told_to_start_take_some),
+        cmocka_unit_test(environments_are_handed_down),
         cmocka_unit_test(nobody_asks_for_ranks_of_others),
         cmocka_unit_test(two_meet_at_a_port),
         cmocka_unit_test(nobody_waits_longer_than_wished),
