@@ -319,8 +319,8 @@ static bool members_choose(struct tb_cast *cast, struct tb_channel *channel, con
     uint32_t n = 0;
     for (uint32_t i = 0; i < cast->count && seen != NULL; i++) {
         struct tb_peer *p = tb_channel_peer(channel, ranks[i]);
-        marks[i] = p != NULL && !p->self && !p->local && !seen[p->proc.index] &&
-                   e->config.in_cluster(e->config.context, p->proc);
+        marks[i] = p != NULL && !p->self && !p->local && e->config.in_cluster(e->config.context, p->proc) &&
+                   !seen[p->proc.index]; /* of the first world, as all in the cluster are */
         if (marks[i])
             seen[p->proc.index] = true;
         n += marks[i];

@@ -138,6 +138,11 @@ static bool in_cluster(void *context, struct tb_proc proc)
     return true;
 }
 
+static bool in_first_world(void *context, struct tb_proc proc)
+{
+    return proc.index < ENGINES - 1;
+}
+
 static bool group_of(void *context, struct tb_engine_group *group)
 {
     memset(group, 0, sizeof *group);
@@ -470,6 +475,19 @@ static void others_casts_are_dropped(void **state)
     end(made);
 }
 
+/* A process that was started later is in no cluster. */
+static void one_is_of_another_world(void **state)
+{
+    begin();
+    net.engines[0]->config.processes = ENGINES - 1;
+    net.engines[0]->config.in_cluster = in_first_world;
+    struct tb_cast *made = cast_to_all();
+    all_get_it();
+    assert_true(count_of(&net, 0).multicast_sent > 0);
+    assert_int_equal(count_of(&net, 3).multicast_used, 0);
+    end(made);
+}
+
 /* To receives that do not exist, of lists that make no sense: nothing happens, and the peer is not given up. */
 static void senseless_invitations_are_dropped(void **state)
 {
@@ -509,6 +527,7 @@ int main(void)
         cmocka_unit_test(one_has_no_group),
         cmocka_unit_test(one_dies),
         cmocka_unit_test(who_computes_holds_up_nobody),
+        cmocka_unit_test(one_is_of_another_world),
         cmocka_unit_test(who_is_ready_dies),
         cmocka_unit_test(a_standby_looks_each_time),
         cmocka_unit_test(others_casts_are_dropped),
