@@ -95,6 +95,7 @@ int tb_multicast_open(const struct tb_multicast_config *config, struct tb_multic
     tb_list_init(&m->due);
     tb_list_init(&m->wanting);
     tb_list_init(&m->rests);
+    tb_list_init(&m->refused);
     *multicast = m;
     return TB_OK;
 }
@@ -175,7 +176,7 @@ void tb_multicast_pass(struct tb_multicast *m, uint64_t context, uint64_t number
     m->now = tb_clock_now(m->config.clock);
     if (!tb_list_empty(&m->early.order))
         tb_multicast_early_pass(&m->early, context, number);
-    if (m->rests_count > 0)
+    if (tb_multicast_rest_waits(m))
         tb_multicast_rest_pass(m, context, number);
     tb_multicast_ledger_pass(m, c, number);
 }
@@ -206,7 +207,7 @@ int tb_multicast_start(struct tb_multicast *m, struct tb_multicast_operation *o)
     if (o->members.self != o->root)
         return tb_multicast_receive_start(m, o);
     int result = o->is_long ? tb_multicast_long_start(m, o) : tb_multicast_kept_start(m, o);
-    if (m->rests_count > 0)
+    if (tb_multicast_rest_waits(m))
         tb_multicast_rest_advance(m);
     return result;
 }

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "link/multicast_rest.h"
 #include "link/multicast_scene_test.h"
 
 #define HOSTS  5u
@@ -157,11 +158,66 @@ static void contexts_with_the_same_members(void **state)
     parts_run();
 }
 
+/* ---- wishes --------------------------------------------------------------------------------------------------------
+ */
+
+#define WISHES 200u /* of each member, which is more than there are places for it */
+
+static uint32_t wishes_left;
+
+static void wish_done(struct tb_multicast_operation *o, int error)
+{
+    assert_int_equal(error, TB_OK);
+    assert_memory_equal(o->payload.base, play_bytes(o->number), 100);
+    wishes_left--;
+}
+
+static void wishes_start(struct tb_multicast_operation *all, char (*rooms)[100], uint32_t host)
+{
+    for (uint32_t i = 0; i < WISHES; i++) {
+        all[i] = operation_of(i, 100, host, 0, host == 0 ? (char *)play_bytes(i) : rooms[i]);
+        all[i].done = host == 0 ? tell_error : wish_done;
+        int result = tb_multicast_start(w.hosts[host].m, &all[i]);
+        assert_true(result == TB_PENDING || (host == 0 && result == TB_OK));
+    }
+    world_wake(&w.hosts[host], w.now);
+}
+
+/* Members without datagrams wish for much before the root has begun: it soon comes, also what there was no place for.
+ */
+static void wishes_without_a_place(void **state)
+{
+    static struct tb_multicast_operation all[3][WISHES];
+    static char rooms[3][WISHES][100];
+    begin(3, 1);
+    for (uint32_t i = 1; i < 3; i++)
+        w.hosts[i].deaf = true;
+    start(1);
+    run_until(w.now + WORLD_MS);
+    for (uint32_t i = 1; i < 3; i++) {
+        tb_multicast_deafen(w.hosts[i].m, true);
+        wishes_start(all[i], rooms[i], i);
+    }
+    wishes_left = 2 * WISHES;
+    run_until(w.now + 5 * WORLD_SECOND);
+    assert_int_equal(wishes_left, 2 * WISHES);
+    assert_true(w.hosts[0].m->rests_count > 0 && w.hosts[0].m->rests_count < 2 * WISHES);
+    wishes_start(all[0], rooms[0], 0);
+    for (uint64_t until = w.now + 200 * WORLD_MS; wishes_left > 0 && w.now < until && world_step(&w);)
+        continue;
+    assert_int_equal(wishes_left, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        tb_multicast_pass(w.hosts[i].m, 0, WISHES);
+    assert_false(tb_multicast_rest_waits(w.hosts[0].m));
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contexts_with_other_members),
         cmocka_unit_test(contexts_with_the_same_members),
+        cmocka_unit_test(wishes_without_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

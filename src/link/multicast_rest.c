@@ -14,6 +14,13 @@ struct tb_multicast_rest {
     struct tb_multicast_wish wish;
 };
 
+/* Wishes of a process for messages of a context for which there was no place, the least number and the largest. */
+struct tb_multicast_refused {
+    struct tb_list of_object;
+    uint32_t process;
+    uint64_t context, least, most;
+};
+
 static struct tb_multicast_rest *find(const struct tb_multicast *m, uint32_t process, uint64_t context, uint64_t number)
 {
     struct tb_multicast_rest *r;
@@ -55,6 +62,52 @@ static struct tb_multicast_rest *make(struct tb_multicast *m, uint32_t process, 
     tb_list_append(&m->rests, &r->of_object);
     m->rests_count++;
     return r;
+}
+
+/* ---- wishes for which there is no place ----------------------------------------------------------------------------
+ */
+
+static void refused_drop(struct tb_multicast_refused *e)
+{
+    tb_list_remove(&e->of_object);
+    free(e);
+}
+
+/* It is told when there is something, and a place. Without memory or room for that it asks again after a while. */
+static void refuse(struct tb_multicast *m, uint32_t process, uint64_t context, uint64_t number)
+{
+    struct tb_multicast_refused *e;
+    uint32_t all = 0, count = 0;
+    TB_LIST_EACH (e, &m->refused, struct tb_multicast_refused, of_object) {
+        if (e->process == process && e->context == context) {
+            e->least = number < e->least ? number : e->least;
+            e->most = number > e->most ? number : e->most;
+            return;
+        }
+        all++;
+        count += e->process == process;
+    }
+    bool fits = all < m->limits.rests && count <= m->limits.rests / SHARES;
+    e = fits ? calloc(1, sizeof *e) : NULL;
+    if (e == NULL)
+        return;
+    e->process = process;
+    e->context = context;
+    e->least = e->most = number;
+    tb_list_append(&m->refused, &e->of_object);
+}
+
+/* The first message that was begun of those that were refused. */
+static const struct tb_multicast_source *refused_begun(const struct tb_multicast *m,
+                                                       const struct tb_multicast_refused *e)
+{
+    const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, e->context);
+    const struct tb_multicast_source *s;
+    if (c != NULL)
+        TB_LIST_EACH (s, &c->sources, const struct tb_multicast_source, of_context)
+            if (s->number >= e->least && s->number <= e->most)
+                return s;
+    return NULL;
 }
 
 /* ---- sending -------------------------------------------------------------------------------------------------------
@@ -106,24 +159,49 @@ static bool serve(struct tb_multicast *m, struct tb_multicast_rest *r)
     return true;
 }
 
-void tb_multicast_rest_advance(struct tb_multicast *m)
-{
-    struct tb_multicast_rest *r;
-    TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object)
-        if (serve(m, r))
-            drop(m, r);
-}
-
-/* ---- wishes --------------------------------------------------------------------------------------------------------
- */
-
-static void tell(struct tb_multicast *m, uint32_t to, const struct tb_multicast_name *name, uint8_t flags)
+/* False: it was not taken. */
+static bool tell(struct tb_multicast *m, uint32_t to, const struct tb_multicast_name *name, uint8_t flags)
 {
     struct tb_multicast_rest_head head = {.name = *name, .flags = flags};
     head.name.root = m->config.self;
     tb_multicast_put_rest(tb_multicast_control_begin(m), &head);
-    tb_multicast_control_end(m, to, TB_MULTICAST_REST, NULL, 0); /* if it is not taken: they ask again */
+    return tb_multicast_control_end(m, to, TB_MULTICAST_REST, NULL, 0);
 }
+
+/* Whoever was refused is told what has begun, and asks again. */
+static void tell_refused(struct tb_multicast *m, struct tb_multicast_refused *e)
+{
+    const struct tb_multicast_source *s;
+    while ((s = refused_begun(m, e)) != NULL && has_place(m, e->process)) {
+        struct tb_multicast_name name = tb_multicast_source_name(m, s);
+        if (!tell(m, e->process, &name, TB_MULTICAST_REST_BEGUN))
+            return;
+        e->least = s->number + 1;
+    }
+    bool over = s == NULL && tb_multicast_operation_is_over(m, tb_multicast_contexts_find(&m->contexts, e->context),
+                                                            e->context, e->most);
+    if (e->least > e->most || over)
+        refused_drop(e);
+}
+
+void tb_multicast_rest_advance(struct tb_multicast *m)
+{
+    struct tb_multicast_rest *r;
+    struct tb_multicast_refused *e;
+    TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object)
+        if (serve(m, r))
+            drop(m, r);
+    TB_LIST_EACH (e, &m->refused, struct tb_multicast_refused, of_object)
+        tell_refused(m, e);
+}
+
+bool tb_multicast_rest_waits(const struct tb_multicast *m)
+{
+    return m->rests_count > 0 || !tb_list_empty(&m->refused);
+}
+
+/* ---- wishes --------------------------------------------------------------------------------------------------------
+ */
 
 void tb_multicast_rest_ask(struct tb_multicast *m, uint32_t from, const struct tb_multicast_name *name, uint8_t flags,
                            const struct tb_multicast_wish *wish)
@@ -138,7 +216,7 @@ void tb_multicast_rest_ask(struct tb_multicast *m, uint32_t from, const struct t
     bool over = s == NULL && (tb_multicast_operation_is_over(m, c, name->context, name->number) ||
                               (c != NULL && tb_multicast_operation_receive(c, name->number) != NULL));
     if (over) { /* whoever asks has it by now, or somebody is wrong about who has it, or who the root is */
-        tell(m, from, name, TB_MULTICAST_REST_GONE);
+        tell(m, from, name, TB_MULTICAST_REST_GONE); /* if it is not taken: they ask again */
         return;
     }
     bool deaf = (flags & TB_MULTICAST_ASK_DEAF) != 0, certain = (flags & TB_MULTICAST_ASK_CERTAIN) != 0;
@@ -148,8 +226,10 @@ void tb_multicast_rest_ask(struct tb_multicast *m, uint32_t from, const struct t
         return;
     }
     struct tb_multicast_rest *r = make(m, from, name->context, name->number);
-    if (r == NULL)
-        return; /* they ask again */
+    if (r == NULL) {
+        refuse(m, from, name->context, name->number);
+        return;
+    }
     r->wish = *wish;
     r->at = wish->base;
     if (serve(m, r))
@@ -175,6 +255,10 @@ bool tb_multicast_rest_add(struct tb_multicast *m, uint32_t process, const struc
 void tb_multicast_rest_pass(struct tb_multicast *m, uint64_t context, uint64_t number)
 {
     struct tb_multicast_rest *r;
+    struct tb_multicast_refused *e;
+    TB_LIST_EACH (e, &m->refused, struct tb_multicast_refused, of_object)
+        if (e->context == context && e->most < number && refused_begun(m, e) == NULL)
+            refused_drop(e);
     TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object) {
         const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, context);
         if (r->context == context && r->number < number &&
@@ -186,14 +270,21 @@ void tb_multicast_rest_pass(struct tb_multicast *m, uint64_t context, uint64_t n
 void tb_multicast_rest_lose(struct tb_multicast *m, uint32_t process)
 {
     struct tb_multicast_rest *r;
+    struct tb_multicast_refused *e;
     TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object)
         if (r->process == process)
             drop(m, r);
+    TB_LIST_EACH (e, &m->refused, struct tb_multicast_refused, of_object)
+        if (e->process == process)
+            refused_drop(e);
 }
 
 void tb_multicast_rest_close(struct tb_multicast *m)
 {
     struct tb_multicast_rest *r;
+    struct tb_multicast_refused *e;
     TB_LIST_EACH (r, &m->rests, struct tb_multicast_rest, of_object)
         drop(m, r);
+    TB_LIST_EACH (e, &m->refused, struct tb_multicast_refused, of_object)
+        refused_drop(e);
 }

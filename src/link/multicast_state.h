@@ -53,6 +53,7 @@ struct tb_multicast {
     /* What is sent by control messages. */
     struct tb_list rests;
     uint32_t rests_count;
+    struct tb_list refused; /* wishes for that for which there was no place */
 
     /* ns after which those below a member report what it would report itself, if it does not ask them. */
     uint64_t lag, lag_deviation;
