@@ -88,7 +88,7 @@ int tb_multicast_open(const struct tb_multicast_config *config, struct tb_multic
     m->now = tb_clock_now(config->clock);
     tb_multicast_contexts_open(&m->contexts);
     tb_multicast_peers_open(&m->peers, limits->peers);
-    tb_multicast_early_open(&m->early, limits->early, limits->window_most + TB_MULTICAST_BATCH);
+    tb_multicast_early_open(&m->early, limits->early, limits->window_most + TB_MULTICAST_BATCH, limits->short_bytes);
     tb_list_init(&m->over);
     tb_list_init(&m->kept);
     tb_list_init(&m->unsent);

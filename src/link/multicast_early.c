@@ -10,9 +10,9 @@ static struct tb_list *bucket_of(const struct tb_multicast_early *e, uint64_t co
     return (struct tb_list *)&e->buckets[tb_hash_fold(hash) % TB_MULTICAST_EARLY_BUCKETS];
 }
 
-void tb_multicast_early_open(struct tb_multicast_early *e, uint64_t limit, uint32_t window)
+void tb_multicast_early_open(struct tb_multicast_early *e, uint64_t limit, uint32_t window, uint64_t short_bytes)
 {
-    *e = (struct tb_multicast_early){.limit = limit, .window = window};
+    *e = (struct tb_multicast_early){.limit = limit, .window = window, .short_bytes = short_bytes};
     for (uint32_t i = 0; i < TB_MULTICAST_EARLY_BUCKETS; i++)
         tb_list_init(&e->buckets[i]);
     tb_list_init(&e->order);
@@ -207,7 +207,7 @@ enum tb_multicast_arrival tb_multicast_early_take(struct tb_multicast_early *e, 
         return TB_MULTICAST_FOREIGN;
     if (has(entry, head->fragment))
         return TB_MULTICAST_REPEATED;
-    if (entry->count >= e->window) {
+    if (entry->count >= e->window && entry->length > e->short_bytes) {
         drop_fragments(e, entry);
         entry->foreign = true;
         return TB_MULTICAST_FOREIGN;

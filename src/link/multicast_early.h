@@ -18,7 +18,8 @@ struct tb_multicast_early {
     struct tb_list order; /* entries, the oldest first */
     uint64_t bytes, limit;
     uint64_t unknown_bytes; /* of contexts that were not joined */
-    uint32_t window;        /* fragments that a root sends without a report, at most */
+    uint64_t short_bytes;   /* of the longest message of which a root sends everything without a report; of a longer */
+    uint32_t window;        /* one at most so many fragments */
     /* Messages of which something came that nobody took, lately: a ring. */
     struct tb_multicast_untaken {
         uint64_t context, number;
@@ -62,7 +63,7 @@ struct tb_multicast_early_control {
     char bytes[];
 };
 
-void tb_multicast_early_open(struct tb_multicast_early *e, uint64_t limit, uint32_t window);
+void tb_multicast_early_open(struct tb_multicast_early *e, uint64_t limit, uint32_t window, uint64_t short_bytes);
 void tb_multicast_early_close(struct tb_multicast_early *e);
 struct tb_multicast_early_entry *tb_multicast_early_find(const struct tb_multicast_early *e, uint64_t context,
                                                          uint64_t number, uint32_t root);

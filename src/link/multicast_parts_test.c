@@ -191,6 +191,8 @@ static void patience_follows_answers(void **state)
 /* ---- early ---------------------------------------------------------------------------------------------------------
  */
 
+#define SHORT 65536u
+
 static struct tb_datagram head_of(uint64_t context, uint64_t number, uint32_t fragment)
 {
     return (struct tb_datagram){.context = context,
@@ -207,7 +209,7 @@ static void early_room_is_bounded(void **state)
 {
     struct tb_multicast_early e;
     char payload[1000] = {0};
-    tb_multicast_early_open(&e, 100000, 160);
+    tb_multicast_early_open(&e, 100000, 160, SHORT);
     for (uint64_t i = 0; i < 300; i++) {
         struct tb_datagram head = head_of(5, i, 0);
         assert_int_equal(tb_multicast_early_take(&e, &head, payload, 1000, false, 1), TB_MULTICAST_NEW);
@@ -237,7 +239,7 @@ static void early_messages_of_others(void **state)
 {
     struct tb_multicast_early e;
     char payload[1000] = {0};
-    tb_multicast_early_open(&e, 1 << 20, 160);
+    tb_multicast_early_open(&e, 1 << 20, 160, SHORT);
     for (uint32_t f = 0; f < 160; f++) {
         struct tb_datagram head = head_of(5, 1, f);
         head.flags = f == 100 ? TB_DATAGRAM_WINDOW : 0;
@@ -254,12 +256,28 @@ static void early_messages_of_others(void **state)
     tb_multicast_early_close(&e);
 }
 
+/* All of a short one is kept, in however many pieces it comes. */
+static void early_short_messages(void **state)
+{
+    struct tb_multicast_early e;
+    char payload[128] = {0};
+    tb_multicast_early_open(&e, 1 << 20, 160, SHORT);
+    for (uint32_t f = 0; f < SHORT / sizeof payload; f++) {
+        struct tb_datagram head = head_of(5, 1, f);
+        head.length = SHORT;
+        head.piece = sizeof payload;
+        assert_int_equal(tb_multicast_early_take(&e, &head, payload, sizeof payload, true, 1), TB_MULTICAST_NEW);
+    }
+    assert_int_equal(tb_multicast_early_find(&e, 5, 1, 3)->count, SHORT / sizeof payload);
+    tb_multicast_early_close(&e);
+}
+
 /* The latest control message of each process and kind is kept, and the marks of polls. */
 static void early_control_messages(void **state)
 {
     struct tb_multicast_early e;
     struct tb_datagram head = head_of(5, 1, 0);
-    tb_multicast_early_open(&e, 10000, 160);
+    tb_multicast_early_open(&e, 10000, 160, SHORT);
     head.piece = 0;
     tb_multicast_early_control(&e, &head, 8, TB_MULTICAST_REPORT, "one", 3, true, 1);
     tb_multicast_early_control(&e, &head, 8, TB_MULTICAST_REPORT, "second", 6, true, 1);
@@ -284,7 +302,7 @@ static void roots_know_better(void **state)
 {
     struct tb_multicast_early e;
     char payload[1000] = {0};
-    tb_multicast_early_open(&e, 100000, 160);
+    tb_multicast_early_open(&e, 100000, 160, SHORT);
     struct tb_datagram told = head_of(5, 1, 0), sent = head_of(5, 1, 3), other = head_of(5, 1, 4);
     told.length = 77;
     other.length = 78;
@@ -339,6 +357,7 @@ int main(void)
         cmocka_unit_test(patience_follows_answers),
         cmocka_unit_test(early_room_is_bounded),
         cmocka_unit_test(early_messages_of_others),
+        cmocka_unit_test(early_short_messages),
         cmocka_unit_test(early_control_messages),
         cmocka_unit_test(roots_know_better),
         cmocka_unit_test(peers_give_way),
