@@ -399,6 +399,8 @@ void tb_multicast_writable(struct tb_multicast *m)
 
 void tb_multicast_control_writable(struct tb_multicast *m)
 {
+    if (!m->stuck) /* whatever else is due has a time */
+        return;
     m->now = tb_clock_now(m->config.clock);
     m->stuck = false;
     work(m);
@@ -485,6 +487,7 @@ void tb_multicast_part(struct tb_multicast *m, bool all)
     m->meets = false;
     if (all)
         tb_multicast_ledger_close(m, m->config.self);
+    m->next = 0; /* what was put off for the meeting is due */
 }
 
 void tb_multicast_move(struct tb_multicast *m, const struct tb_multicast_address *address)
@@ -505,8 +508,8 @@ void tb_multicast_deafen(struct tb_multicast *m, bool deaf)
     bool begins = deaf && !m->deaf;
     m->deaf = deaf;
     m->now = tb_clock_now(m->config.clock);
-    TB_LIST_EACH (c, &m->contexts.order, struct tb_multicast_context, in_order)
-        if (begins)
+    if (begins)
+        TB_LIST_EACH (c, &m->contexts.order, struct tb_multicast_context, in_order)
             deafen_all(m, &c->receives);
 }
 

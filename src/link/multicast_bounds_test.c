@@ -212,12 +212,34 @@ static void wishes_without_a_place(void **state)
     end();
 }
 
+/* ---- work ----------------------------------------------------------------------------------------------------------
+ */
+
+/* An owner says at each look that control messages may be taken again: that costs nothing while none was refused. */
+static void nothing_to_do(void **state)
+{
+    const uint64_t never = TB_NEVER - 1; /* what is due first is found anew wherever something is done */
+    begin(3, 1);
+    step(PLAY_BROADCAST, 0, 1, 1000);
+    start(1);
+    assert_true(play_run(&p));
+    struct tb_multicast *m = w.hosts[0].m;
+    m->next = never;
+    tb_multicast_control_writable(m);
+    assert_true(m->next == never);
+    m->stuck = true;
+    tb_multicast_control_writable(m);
+    assert_true(m->next < never && !m->stuck);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contexts_with_other_members),
         cmocka_unit_test(contexts_with_the_same_members),
         cmocka_unit_test(wishes_without_a_place),
+        cmocka_unit_test(nothing_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,8 @@ static void drop(struct tb_multicast *m, struct tb_multicast_rest *r)
     tb_list_remove(&r->of_object);
     m->rests_count--;
     free(r);
+    if (!tb_list_empty(&m->refused)) /* there is a place again */
+        tb_multicast_schedule(m, m->now);
 }
 
 /* Nobody takes more than a share of the places. */
