@@ -279,6 +279,8 @@ void tb_multicast_feed(struct tb_multicast *m, const struct tb_datagram *head, c
     case TB_DATAGRAM_ASK:
         feed_ask(m, head, payload, length, from);
         break;
+    case TB_DATAGRAM_PROBE: /* agents test the group again: that is for them */
+        break;
     default:
         m->counters.rejected++;
         break;

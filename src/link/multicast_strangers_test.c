@@ -313,6 +313,23 @@ static void held_for_ever(void **state)
     end();
 }
 
+/* What agents send each other when they test the group again says nothing here, and is nothing strange. */
+static void probes_of_agents(void **state)
+{
+    struct tb_multicast_address from = {.length = 4, .bytes = {1}};
+    struct tb_datagram head = {.number = 2, .length = 16, .sender = 1, .piece = 16, .type = TB_DATAGRAM_PROBE};
+    char bytes[16] = {0};
+    begin(2, 1);
+    start(1);
+    run_until(w.now + WORLD_MS);
+    tb_multicast_feed(w.hosts[0].m, &head, bytes, sizeof bytes, &from);
+    assert_int_equal(count(0).rejected, 0);
+    head.type = TB_DATAGRAM_PROBE + 1;
+    tb_multicast_feed(w.hosts[0].m, &head, bytes, sizeof bytes, &from);
+    assert_int_equal(count(0).rejected, 1);
+    end();
+}
+
 /* One process wishes for very much that will never be: others still get what they wish for. */
 static void one_wishes_for_much(void **state)
 {
@@ -342,8 +359,8 @@ static void one_wishes_for_much(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_bytes),     cmocka_unit_test(members_are_wrong),   cmocka_unit_test(wrong_confirmations),
-        cmocka_unit_test(held_for_ever), cmocka_unit_test(one_wishes_for_much),
+        cmocka_unit_test(probes_of_agents),    cmocka_unit_test(any_bytes),     cmocka_unit_test(members_are_wrong),
+        cmocka_unit_test(wrong_confirmations), cmocka_unit_test(held_for_ever), cmocka_unit_test(one_wishes_for_much),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
