@@ -367,7 +367,8 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     agent->member.running = true;
     if (tb_guardian_missing(agent->guardian, agent->host, who, sizeof who))
         note(agent, who);
-    if (tb_local_ranks_make(&agent->local, &agent->setup, &agent->book, &agent->routes) != TB_OK)
+    if (tb_local_ranks_make(&agent->local, &agent->setup, &agent->book, &agent->routes) != TB_OK ||
+        tb_host_worlds_take_early(&agent->worlds, &agent->book, agent->setup.host) != TB_OK)
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
     else if (!(agent->setup.flags & TB_SETUP_GRID))
         take_start(agent, NULL);
@@ -409,7 +410,12 @@ static void take_plan(struct tb_agent *agent, struct tb_reader *r)
 /* Others will be started. */
 static void take_world(struct tb_agent *agent, struct tb_reader *r)
 {
-    if (agent->member.running && tb_host_worlds_expect(&agent->worlds, r, &agent->book, agent->setup.host) != TB_OK)
+    int rc = TB_OK;
+    if (agent->member.running)
+        rc = tb_host_worlds_expect(&agent->worlds, r, &agent->book, agent->setup.host);
+    else if (agent->phase == TB_AGENT_READY)
+        rc = tb_host_worlds_keep_early(&agent->worlds, r);
+    if (rc != TB_OK)
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
 }
 
