@@ -13,7 +13,7 @@ struct tb_host_worlds {
     struct tb_local_ranks_events events;
     struct tb_local_ranks *begun; /* those with which the job has begun: the owner's */
     struct tb_list more;          /* the others, from when on they are expected */
-    uint8_t *early;      /* lists of ranges that came before the address book, each behind its length; or NULL */
+    uint8_t *early; /* lists of ranges that came before the address book, each behind its length; or NULL */
     size_t early_bytes;
     uint64_t owed;       /* bytes of output of worlds that were closed, for which there was no room again yet */
     uint32_t unanswered; /* of them, those that have not answered what their ranks wait for */
