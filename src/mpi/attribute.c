@@ -33,29 +33,36 @@ struct tb_keyval {
 struct tb_attribute {
     struct tb_attribute *next; /* the one set before */
     int keyval;
+    bool leaving; /* a thread calls the delete function for it; only that one takes it away for good */
+    bool gone;    /* and another one has set a new value meanwhile: it is in no list any more */
     void *value;
 };
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-/* A copy of the key, taken under the lock since the table may move; false if there is none of this kind. */
-static bool keyval_get(enum tb_bearer_kind kind, int keyval, struct tb_keyval *copy)
+/* A copy of the key, since the table may move; false if there is none of this kind. Locked. */
+static bool keyval_look(enum tb_bearer_kind kind, int keyval, struct tb_keyval *copy)
 {
-    tb_self_lock();
     uint32_t at = (uint32_t)keyval - KEYVAL_FIRST;
     bool there = keyval >= KEYVAL_FIRST && at < tb_self.keyval_room && tb_self.keyvals[at].references > 0 &&
                  tb_self.keyvals[at].kind == kind;
     if (there)
         *copy = tb_self.keyvals[at];
+    return there;
+}
+
+static bool keyval_get(enum tb_bearer_kind kind, int keyval, struct tb_keyval *copy)
+{
+    tb_self_lock();
+    bool there = keyval_look(kind, keyval, copy);
     tb_self_unlock();
     return there;
 }
 
+/* Of a key that lives. Locked. */
 static void keyval_count(int keyval, int change)
 {
-    tb_self_lock();
     tb_self.keyvals[keyval - KEYVAL_FIRST].references += (uint32_t)change;
-    tb_self_unlock();
 }
 
 /* Room for a new key, entered; -1: none. Locked. */
@@ -231,6 +238,8 @@ static int call_delete(const struct tb_keyval *key, void *handle, int keyval, vo
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
+/* The lock is held while they are looked at and changed, and never while a function of the program's is called. */
+
 static struct tb_attribute **attribute_place(struct tb_attributes *attributes, int keyval)
 {
     struct tb_attribute **place = &attributes->newest;
@@ -239,62 +248,138 @@ static struct tb_attribute **attribute_place(struct tb_attributes *attributes, i
     return place;
 }
 
-/* Calls the program's delete function and, if that agrees, takes the attribute away. The function may change the
- * object's other attributes. */
-static int attribute_remove(const struct tb_bearer *bearer, struct tb_attribute *attribute)
+/* The one of the key, or, for MPI_KEYVAL_INVALID, the newest; from now on it is for the caller to take away. NULL:
+ * there is none, or another thread does that already. */
+static struct tb_attribute *attribute_claim(struct tb_attributes *attributes, int keyval)
 {
-    struct tb_keyval key = {.kind = bearer->kind};
-    int keyval = attribute->keyval;
-    keyval_get(bearer->kind, keyval, &key);
-    int code = call_delete(&key, bearer->handle, keyval, attribute->value);
-    if (code != MPI_SUCCESS)
-        return code;
-    struct tb_attribute **place = attribute_place(bearer->attributes, keyval);
-    if (*place != attribute)
-        return MPI_SUCCESS;
-    *place = attribute->next;
-    keyval_count(keyval, -1);
-    free(attribute);
-    return MPI_SUCCESS;
+    tb_self_lock();
+    struct tb_attribute *a = attributes->newest;
+    while (a != NULL && (a->leaving || (keyval != MPI_KEYVAL_INVALID && a->keyval != keyval)))
+        a = a->next;
+    if (a != NULL)
+        a->leaving = true;
+    tb_self_unlock();
+    return a;
 }
 
-static int attribute_add(struct tb_attributes *attributes, const char *call, int keyval, void *value)
+/* Calls the program's delete function for what was claimed and, if that agrees, takes the attribute away. The function
+ * may change the object's other attributes. */
+static int attribute_remove(const struct tb_bearer *bearer, struct tb_attribute *claimed)
+{
+    struct tb_keyval key = {.kind = bearer->kind};
+    keyval_get(bearer->kind, claimed->keyval, &key);
+    int code = call_delete(&key, bearer->handle, claimed->keyval, claimed->value);
+    tb_self_lock();
+    bool ends = code == MPI_SUCCESS || claimed->gone;
+    claimed->leaving = ends;
+    if (ends && !claimed->gone)
+        *attribute_place(bearer->attributes, claimed->keyval) = claimed->next;
+    if (ends)
+        keyval_count(claimed->keyval, -1);
+    tb_self_unlock();
+    if (ends)
+        free(claimed);
+    return code;
+}
+
+static struct tb_attribute *attribute_new(int keyval, void *value)
 {
     struct tb_attribute *attribute = malloc(sizeof *attribute);
-    if (attribute == NULL)
-        return tb_error_code(MPI_ERR_NO_MEM, call, "out of memory for an attribute");
-    *attribute = (struct tb_attribute){attributes->newest, keyval, value};
-    attributes->newest = attribute;
-    keyval_count(keyval, 1);
-    return MPI_SUCCESS;
+    if (attribute != NULL)
+        *attribute = (struct tb_attribute){.keyval = keyval, .value = value};
+    return attribute;
+}
+
+/* Only if the object has none of the key but one that leaves. */
+static bool attribute_add(struct tb_attributes *attributes, struct tb_attribute *attribute)
+{
+    tb_self_lock();
+    struct tb_attribute **place = attribute_place(attributes, attribute->keyval), *old = *place;
+    bool fits = old == NULL || old->leaving;
+    if (fits && old != NULL) {
+        *place = old->next;
+        old->gone = true;
+    }
+    if (fits) {
+        attribute->next = attributes->newest;
+        attributes->newest = attribute;
+        keyval_count(attribute->keyval, 1);
+    }
+    tb_self_unlock();
+    return fits;
 }
 
 int tb_attributes_delete(const struct tb_bearer *bearer)
 {
     int code = MPI_SUCCESS;
-    while (bearer->attributes->newest != NULL && code == MPI_SUCCESS)
-        code = attribute_remove(bearer, bearer->attributes->newest);
+    struct tb_attribute *old;
+    while (code == MPI_SUCCESS && (old = attribute_claim(bearer->attributes, MPI_KEYVAL_INVALID)) != NULL)
+        code = attribute_remove(bearer, old);
     return code;
 }
 
-/* Oldest first, so that the copies are in the same order. */
-static int copy_from(const struct tb_bearer *from, const struct tb_attribute *attribute, struct tb_attributes *to)
-{
-    if (attribute == NULL)
-        return MPI_SUCCESS;
-    int code = copy_from(from, attribute->next, to);
+/* What is to be copied: the value and its key, which is held. */
+struct original {
+    int keyval;
+    void *value;
     struct tb_keyval key;
-    if (code != MPI_SUCCESS || !keyval_get(from->kind, attribute->keyval, &key))
-        return code;
+};
+
+/* All that do not leave, newest first; false: no memory. */
+static bool originals_take(const struct tb_bearer *from, struct original **originals, uint32_t *count)
+{
+    uint32_t room = 0, n = 0;
+    tb_self_lock();
+    for (const struct tb_attribute *a = from->attributes->newest; a != NULL; a = a->next)
+        room++;
+    struct original *all = room > 0 ? malloc(room * sizeof *all) : NULL;
+    for (const struct tb_attribute *a = from->attributes->newest; a != NULL && all != NULL; a = a->next) {
+        all[n] = (struct original){.keyval = a->keyval, .value = a->value};
+        if (a->leaving || !keyval_look(from->kind, a->keyval, &all[n].key))
+            continue;
+        keyval_count(a->keyval, 1);
+        n++;
+    }
+    tb_self_unlock();
+    *originals = all;
+    *count = n;
+    return room == 0 || all != NULL;
+}
+
+static void originals_give(struct original *originals, uint32_t count)
+{
+    tb_self_lock();
+    for (uint32_t i = 0; i < count; i++)
+        keyval_count(originals[i].keyval, -1);
+    tb_self_unlock();
+    free(originals);
+}
+
+static int copy_one(const struct tb_bearer *from, const struct original *o, struct tb_attributes *to)
+{
     void *value = NULL;
-    int wanted = 0;
-    code = call_copy(&key, from->handle, attribute->keyval, attribute->value, &value, &wanted);
-    return code == MPI_SUCCESS && wanted ? attribute_add(to, "copying attributes", attribute->keyval, value) : code;
+    int wanted = 0, code = call_copy(&o->key, from->handle, o->keyval, o->value, &value, &wanted);
+    if (code != MPI_SUCCESS || !wanted)
+        return code;
+    struct tb_attribute *made = attribute_new(o->keyval, value);
+    if (made == NULL)
+        return tb_error_code(MPI_ERR_NO_MEM, "copying attributes", "out of memory for an attribute");
+    bool added = attribute_add(to, made);
+    TB_ASSERT(added); /* nobody else has this object yet */
+    return MPI_SUCCESS;
 }
 
 int tb_attributes_copy(const struct tb_bearer *from, struct tb_attributes *to)
 {
-    return copy_from(from, from->attributes->newest, to);
+    struct original *originals;
+    uint32_t count;
+    int code = MPI_SUCCESS;
+    if (!originals_take(from, &originals, &count))
+        return tb_error_code(MPI_ERR_NO_MEM, "copying attributes", "out of memory for a list of them");
+    for (uint32_t i = count; i-- > 0 && code == MPI_SUCCESS;)
+        code = copy_one(from, &originals[i], to);
+    originals_give(originals, count);
+    return code;
 }
 
 int tb_attribute_set(const struct tb_bearer *bearer, const char *call, int keyval, void *value)
@@ -302,11 +387,19 @@ int tb_attribute_set(const struct tb_bearer *bearer, const char *call, int keyva
     struct tb_keyval key;
     if (!keyval_get(bearer->kind, keyval, &key))
         return raise_keyval(bearer, bearer->kind, call, 2, keyval);
-    struct tb_attribute *old = *attribute_place(bearer->attributes, keyval);
-    int code = old != NULL ? attribute_remove(bearer, old) : MPI_SUCCESS;
-    if (code == MPI_SUCCESS)
-        code = attribute_add(bearer->attributes, call, keyval, value);
-    return code == MPI_SUCCESS ? code : bearer_raise(bearer, code);
+    int code = MPI_SUCCESS;
+    struct tb_attribute *made = attribute_new(keyval, value);
+    if (made == NULL)
+        code = tb_error_code(MPI_ERR_NO_MEM, call, "out of memory for an attribute");
+    while (code == MPI_SUCCESS) {
+        struct tb_attribute *old = attribute_claim(bearer->attributes, keyval);
+        if (old != NULL)
+            code = attribute_remove(bearer, old);
+        if (code == MPI_SUCCESS && attribute_add(bearer->attributes, made))
+            return MPI_SUCCESS;
+    }
+    free(made);
+    return bearer_raise(bearer, code);
 }
 
 int tb_attribute_get(const struct tb_bearer *bearer, const char *call, int keyval, void *attribute_val, int *flag)
@@ -316,12 +409,16 @@ int tb_attribute_get(const struct tb_bearer *bearer, const char *call, int keyva
         return bearer_raise(bearer, tb_error_code(MPI_ERR_ARG, call, "argument %d (%s): the pointer is null",
                                                   attribute_val == NULL ? 3 : 4,
                                                   attribute_val == NULL ? "attribute_val" : "flag"));
-    if (!keyval_get(bearer->kind, keyval, &key))
+    tb_self_lock();
+    bool valid = keyval_look(bearer->kind, keyval, &key);
+    const struct tb_attribute *attribute = valid ? *attribute_place(bearer->attributes, keyval) : NULL;
+    void *value = attribute != NULL ? attribute->value : NULL;
+    tb_self_unlock();
+    if (!valid)
         return raise_keyval(bearer, bearer->kind, call, 2, keyval);
-    const struct tb_attribute *attribute = *attribute_place(bearer->attributes, keyval);
     *flag = attribute != NULL;
     if (attribute != NULL)
-        *(void **)attribute_val = attribute->value;
+        *(void **)attribute_val = value;
     return MPI_SUCCESS;
 }
 
@@ -330,7 +427,7 @@ int tb_attribute_delete(const struct tb_bearer *bearer, const char *call, int ke
     struct tb_keyval key;
     if (!keyval_get(bearer->kind, keyval, &key))
         return raise_keyval(bearer, bearer->kind, call, 2, keyval);
-    struct tb_attribute *old = *attribute_place(bearer->attributes, keyval);
+    struct tb_attribute *old = attribute_claim(bearer->attributes, keyval);
     int code = old != NULL ? attribute_remove(bearer, old) : MPI_SUCCESS;
     return code == MPI_SUCCESS ? code : bearer_raise(bearer, code);
 }

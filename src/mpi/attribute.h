@@ -1,7 +1,7 @@
 /* Attributes: values that a program attaches to communicators, datatypes and windows under keys that it has made. The
  * mechanism is the same for the three kinds; a key serves one of them. An object that can bear attributes has a struct
- * tb_attributes, all zero at first, and is used by one thread at a time as far as its attributes go. Keys may be made
- * and freed by any thread. */
+ * tb_attributes, all zero at first. Any thread may make and free keys, and set, read and delete what an object bears:
+ * its delete function is called once for each value, and no lock is held meanwhile. */
 #ifndef TB_MPI_ATTRIBUTE_H
 #define TB_MPI_ATTRIBUTE_H
 

@@ -527,7 +527,9 @@ int tb_mpi_Comm_set_name(MPI_Comm comm, const char *comm_name)
         return tb_raise_comm("MPI_Comm_set_name", 1, "comm", comm);
     if (comm_name == NULL)
         return tb_raise_null(c, "MPI_Comm_set_name", 2, "comm_name");
+    tb_self_lock();
     snprintf(c->name, sizeof c->name, "%s", comm_name);
+    tb_self_unlock();
     return MPI_SUCCESS;
 }
 
@@ -543,7 +545,9 @@ int tb_mpi_Comm_get_name(MPI_Comm comm, char *comm_name, int *resultlen)
         return tb_raise_comm(call, 1, "comm", comm);
     if (comm_name == NULL || resultlen == NULL)
         return tb_raise_null(c, call, comm_name == NULL ? 2 : 3, comm_name == NULL ? "comm_name" : "resultlen");
+    tb_self_lock();
     memcpy(comm_name, c->name, sizeof c->name);
+    tb_self_unlock();
     *resultlen = (int)strlen(comm_name);
     return MPI_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /* Datatypes as the MPI calls see them. A predefined type is found in a table by its handle. For every other handle
  * there is a struct tb_datatype, which holds a struct tb_type of the data layer and what the program has attached; it
  * lives until MPI_Type_free, or a little longer if reduction functions of the program will still be given the handle;
- * the type itself lives until the last request, handle or other type that uses it is gone. Any thread may look one up;
- * one thread at a time may name it, commit it or attach to it. */
+ * the type itself lives until the last request, handle or other type that uses it is gone. Any thread may look one up,
+ * name it, commit it or attach to it. */
 #ifndef TB_MPI_DATATYPE_H
 #define TB_MPI_DATATYPE_H
 

@@ -61,8 +61,10 @@ int tb_mpi_Type_set_name(MPI_Datatype datatype, const char *type_name)
         return code;
     if (type_name == NULL)
         return tb_raise_null(NULL, call, 2, "type_name");
+    tb_self_lock();
     snprintf(d->name, sizeof d->name, "%s", type_name);
     d->named = true;
+    tb_self_unlock();
     return MPI_SUCCESS;
 }
 
@@ -77,9 +79,11 @@ int tb_mpi_Type_get_name(MPI_Datatype datatype, char *type_name, int *resultlen)
         return code;
     if (type_name == NULL || resultlen == NULL)
         return tb_raise_null(NULL, call, type_name == NULL ? 2 : 3, type_name == NULL ? "type_name" : "resultlen");
+    tb_self_lock();
     *resultlen = snprintf(type_name, MPI_MAX_OBJECT_NAME, "%s",
                           d->named             ? d->name
                           : d->head.value == 0 ? d->type->name
                                                : "");
+    tb_self_unlock();
     return MPI_SUCCESS;
 }
