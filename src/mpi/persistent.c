@@ -96,10 +96,11 @@ int tb_mpi_Recv_init(void *buf, MPI_Count count, MPI_Datatype datatype, int sour
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
 
+/* Until it has been posted it counts as inactive: what another thread, which looks at a set of requests, would see of
+ * it is what it was before. */
 int tb_pending_start(struct tb_pending *p, const char *call)
 {
     int code = MPI_SUCCESS;
-    p->active = true;
     switch ((enum tb_pending_kind)p->kind) {
     case TB_PENDING_SEND:
         tb_send_post(p->comm->channel, &p->core, &p->again.buffer, p->again.rank, p->again.match,
@@ -118,12 +119,13 @@ int tb_pending_start(struct tb_pending *p, const char *call)
         p->cancelling = false;
         tb_pending_set_done(p, true);
         code = tb_bsend_send(p->comm, &p->again.buffer, p->again.rank, p->again.match, p, call);
-        p->active = code == MPI_SUCCESS;
         break;
     default:
         tb_pending_set_done(p, true);
         break;
     }
+    if (code == MPI_SUCCESS)
+        tb_pending_set_active(p, true);
     return code;
 }
 
@@ -135,7 +137,9 @@ static struct tb_pending *startable(const char *call, MPI_Request handle, const 
         *code = tb_raise_request(call, position, name, handle);
         return NULL;
     }
-    const char *what = !p->persistent ? "it is not a persistent request" : p->active ? "it is active already" : NULL;
+    const char *what = !p->persistent         ? "it is not a persistent request"
+                       : tb_pending_active(p) ? "it is active already"
+                                              : NULL;
     if (what == NULL)
         return p;
     *code = tb_raise_argument(p->comm, MPI_ERR_REQUEST, call, position, name, "%s", what);

@@ -257,7 +257,7 @@ int tb_pending_retire(struct tb_pending *p, MPI_Request *handle)
     if (p->persistent) {
         if (p->segment != NULL)
             tb_bsend_let_go(p);
-        p->active = false;
+        tb_pending_set_active(p, false);
         return MPI_SUCCESS;
     }
     if (p->kind == TB_PENDING_GENERALIZED)

@@ -33,7 +33,7 @@ struct tb_pending_calls {
     bool (*done)(const struct tb_pending *p); /* of one that is active */
     /* Of one that is done: fills the status (may be NULL) and returns its error code, which is not raised. */
     int (*collect)(const struct tb_pending *p, MPI_Status *status, const char *call);
-    void (*start)(struct tb_pending *p); /* of an inactive persistent one */
+    void (*start)(struct tb_pending *p); /* of a persistent one, which becomes active afterwards */
     void (*free)(struct tb_pending *p);  /* its state, not the request itself */
 };
 
@@ -131,6 +131,17 @@ static inline void tb_pending_set_done(struct tb_pending *p, bool done)
     p->core.status.error = TB_OK;
     p->core.status.cancelled = false;
     __atomic_store_n((uint32_t *)&p->core.done, done ? 1 : 0, __ATOMIC_RELEASE);
+}
+
+/* Another thread may start an inactive one that is in a set of requests which this one looks at. */
+static inline bool tb_pending_active(const struct tb_pending *p)
+{
+    return __atomic_load_n(&p->active, __ATOMIC_ACQUIRE);
+}
+
+static inline void tb_pending_set_active(struct tb_pending *p, bool active)
+{
+    __atomic_store_n(&p->active, active, __ATOMIC_RELEASE);
 }
 
 bool tb_pending_rest_done(const struct tb_pending *p); /* of the kinds with more to look at than `done` */

@@ -17,7 +17,7 @@ static inline struct tb_pending *active_request(MPI_Request handle, bool *bad)
         *bad = true;
         return NULL;
     }
-    return p->active ? p : NULL;
+    return tb_pending_active(p) ? p : NULL;
 }
 
 static void empty_status(MPI_Status *status)
@@ -304,6 +304,12 @@ static int harvest_end(struct harvest *h)
     return MPI_ERR_IN_STATUS;
 }
 
+/* Another thread may have started a persistent request since it was passed over. */
+static inline bool passed_over(const struct tb_pending *p)
+{
+    return p == NULL || (p->persistent && !tb_pending_done(p));
+}
+
 static int finish_all(int count, MPI_Request requests[], MPI_Status statuses[], const char *call)
 {
     struct harvest h = {.code = MPI_SUCCESS};
@@ -311,7 +317,7 @@ static int finish_all(int count, MPI_Request requests[], MPI_Status statuses[], 
         bool bad = false;
         struct tb_pending *p = active_request(requests[i], &bad);
         MPI_Status *status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
-        if (p == NULL)
+        if (passed_over(p))
             empty_status(status);
         else
             harvest(&h, p, i, &requests[i], status, call);
@@ -465,7 +471,7 @@ int tb_mpi_Request_get_status_all(int count, const MPI_Request array_of_requests
     for (int i = 0; i < count && *flag; i++) {
         struct tb_pending *p = set_member(&set, i);
         MPI_Status *status = array_of_statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &array_of_statuses[i];
-        if (p == NULL)
+        if (passed_over(p))
             empty_status(status);
         else
             harvest(&h, p, i, NULL, status, call);

@@ -1,4 +1,5 @@
-/* Threads of a process that use the same objects: attributes and names of communicators and datatypes. */
+/* Threads of a process that use the same objects: attributes and names of communicators and datatypes, and persistent
+ * requests that one starts while another looks at them. */
 #include "test.h"
 
 #include <pthread.h>
@@ -105,9 +106,84 @@ static void attributes(void)
     MPI_Type_free_keyval(&type_key);
 }
 
+/* ---- persistent requests ----------------------------------------------------------------------------------------- */
+
+enum { STARTED, PARTITIONED, LAST, LOOKED_AT };
+
+#define STARTS 3000
+
+static MPI_Request looked_at[LOOKED_AT];
+static int received[LOOKED_AT];
+static _Atomic int completed; /* of the persistent ones */
+
+/* Looks for whatever is done among requests of which one is inactive mostly. */
+static void *looks(void *unused)
+{
+    bool ended = false;
+    int some[LOOKED_AT], count = 0;
+    while (!ended) {
+        MPI_Status statuses[LOOKED_AT];
+        MPI_Testsome(LOOKED_AT, looked_at, &count, some, statuses);
+        for (int i = 0; i < count; i++) {
+            if (some[i] == LAST) {
+                ended = true;
+                continue;
+            }
+            CHECK_EQUAL(received[some[i]], completed / 2);
+            CHECK_EQUAL(statuses[i].MPI_TAG, 11 + some[i]);
+            completed++;
+        }
+    }
+    return NULL;
+}
+
+/* So that who starts has to wait for the engine. */
+static void *disturbs(void *unused)
+{
+    while (completed < 2 * STARTS) {
+        int flag;
+        MPI_Iprobe(test_rank, 10, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    return NULL;
+}
+
+static void starts(void)
+{
+    pthread_t looking, disturbing;
+    MPI_Request partitioned;
+    int sent = 0;
+    MPI_Recv_init(&received[STARTED], 1, MPI_INT, test_rank, 11 + STARTED, MPI_COMM_WORLD, &looked_at[STARTED]);
+    MPI_Precv_init(&received[PARTITIONED], 1, 1, MPI_INT, test_rank, 11 + PARTITIONED, MPI_COMM_WORLD, MPI_INFO_NULL,
+                   &looked_at[PARTITIONED]);
+    MPI_Psend_init(&sent, 1, 1, MPI_INT, test_rank, 11 + PARTITIONED, MPI_COMM_WORLD, MPI_INFO_NULL, &partitioned);
+    MPI_Irecv(&received[LAST], 1, MPI_INT, test_rank, 11 + LAST, MPI_COMM_WORLD, &looked_at[LAST]);
+    test_need(pthread_create(&looking, NULL, looks, NULL) == 0 &&
+                  pthread_create(&disturbing, NULL, disturbs, NULL) == 0,
+              "a thread cannot be started");
+    for (int i = 0; i < STARTS; i++) {
+        received[STARTED] = received[PARTITIONED] = -1;
+        sent = i;
+        MPI_Startall(2, looked_at);
+        sched_yield();
+        MPI_Send(&i, 1, MPI_INT, test_rank, 11 + STARTED, MPI_COMM_WORLD);
+        MPI_Start(&partitioned);
+        MPI_Pready(0, partitioned);
+        MPI_Wait(&partitioned, MPI_STATUS_IGNORE);
+        while (completed < 2 * i + 2)
+            sched_yield();
+    }
+    MPI_Send(NULL, 0, MPI_INT, test_rank, 11 + LAST, MPI_COMM_WORLD);
+    pthread_join(looking, NULL);
+    pthread_join(disturbing, NULL);
+    MPI_Request_free(&partitioned);
+    MPI_Request_free(&looked_at[STARTED]);
+    MPI_Request_free(&looked_at[PARTITIONED]);
+}
+
 int main(int argc, char **argv)
 {
     test_begin_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
     attributes();
+    starts();
     return test_end();
 }
