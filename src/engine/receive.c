@@ -542,13 +542,14 @@ int tb_probe(struct tb_channel *channel, uint32_t from, uint64_t match, uint64_t
              struct tb_arrival **arrival)
 {
     struct tb_engine *e = channel->engine;
-    tb_engine_lock(e);
-    int rc = probe_look(channel, from, match, mask, status, arrival);
-    if (rc == TB_AGAIN) {
-        tb_engine_progress(e);
+    int rc = TB_AGAIN;
+    for (int pass = 0; pass < 2 && rc == TB_AGAIN; pass++) {
+        if (pass > 0) /* without the lock, which it may release to let others run */
+            tb_engine_progress(e);
+        tb_engine_lock(e);
         rc = probe_look(channel, from, match, mask, status, arrival);
+        tb_engine_unlock(e);
     }
-    tb_engine_unlock(e);
     return rc;
 }
 

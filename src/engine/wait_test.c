@@ -11,8 +11,10 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define THREADS 4
 #define ROUNDS  200
@@ -220,6 +222,32 @@ static void *prober_run(void *argument)
     struct prober *p = argument;
     p->rc = tb_probe_wait(p->channel, TB_ANY_RANK, 0, 0, &p->status, &p->arrival, NULL);
     return NULL;
+}
+
+static struct tb_engine *watched;
+static uint32_t yields, selfish; /* in all; with the engine's lock held */
+
+/* Instead of that of the C library. */
+int sched_yield(void)
+{
+    yields += watched != NULL;
+    selfish += watched != NULL && watched->waiting.depth > 0;
+    return (int)syscall(SYS_sched_yield);
+}
+
+/* Whoever probes again and again offers its core to others, and the engine with it. */
+static void a_prober_gives_way(void **state)
+{
+    struct loop_net net;
+    loop_net_init(&net, 2);
+    loop_net_open(&net, true);
+    watched = net.engines[0];
+    for (int i = 0; i < 2000; i++)
+        assert_int_equal(tb_probe(net.channels[0], TB_ANY_RANK, 0, 0, NULL, NULL), TB_AGAIN);
+    watched = NULL;
+    assert_true(yields > 0);
+    assert_int_equal(selfish, 0);
+    loop_net_close(&net);
 }
 
 /* A thread sleeps for a message; another one of the same engine posts a send that needs the sleeper's help. */
@@ -546,11 +574,12 @@ static void short_waits_are_not_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_share_an_engine), cmocka_unit_test(a_kick_wakes),
-        cmocka_unit_test(a_kick_is_used_up),       cmocka_unit_test(conditions_are_true_once),
-        cmocka_unit_test(a_sleeper_helps_others),  cmocka_unit_test(who_is_woken_gets_in),
-        cmocka_unit_test(a_cancel_wakes),          cmocka_unit_test(neighbours_sleep),
-        cmocka_unit_test(long_waits_are_told),     cmocka_unit_test(short_waits_are_not_told),
+        cmocka_unit_test(threads_share_an_engine),  cmocka_unit_test(a_kick_wakes),
+        cmocka_unit_test(a_kick_is_used_up),        cmocka_unit_test(conditions_are_true_once),
+        cmocka_unit_test(a_prober_gives_way),       cmocka_unit_test(a_sleeper_helps_others),
+        cmocka_unit_test(who_is_woken_gets_in),     cmocka_unit_test(a_cancel_wakes),
+        cmocka_unit_test(neighbours_sleep),         cmocka_unit_test(long_waits_are_told),
+        cmocka_unit_test(short_waits_are_not_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
