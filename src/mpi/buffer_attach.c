@@ -43,26 +43,29 @@ static int refuse(const struct owner *o, int class, int argument, const char *na
 static int attach(const struct owner *o, void *buffer, MPI_Count size)
 {
     bool automatic = buffer == MPI_BUFFER_AUTOMATIC;
-    if (*o->place != NULL)
-        return refuse(o, MPI_ERR_BUFFER, 0, "buffer", "another buffer is attached already");
     if (size < 0 && !automatic)
         return refuse(o, MPI_ERR_ARG, 1, "size", "it is negative");
     if (buffer == NULL && size > 0)
         return refuse(o, MPI_ERR_BUFFER, 0, "buffer", "the address is null");
-    *o->place = tb_bsend_new(buffer, automatic ? 0 : size, automatic);
-    return *o->place != NULL ? MPI_SUCCESS : refuse(o, MPI_ERR_NO_MEM, 0, NULL, "out of memory");
+    struct tb_bsend *bsend = tb_bsend_new(buffer, automatic ? 0 : size, automatic);
+    if (bsend == NULL)
+        return refuse(o, MPI_ERR_NO_MEM, 0, NULL, "out of memory");
+    if (tb_bsend_attach(o->place, bsend))
+        return MPI_SUCCESS;
+    tb_bsend_release(bsend);
+    return refuse(o, MPI_ERR_BUFFER, 0, "buffer", "another buffer is attached already");
 }
 
 static int detach(const struct owner *o, void *buffer_addr, MPI_Count *size)
 {
-    const struct tb_bsend *bsend = *o->place;
     if (buffer_addr == NULL || size == NULL)
         return refuse(o, MPI_ERR_ARG, buffer_addr == NULL ? 0 : 1, buffer_addr == NULL ? "buffer_addr" : "size",
                       "the pointer is null");
+    struct tb_bsend *bsend = tb_bsend_detach(o->place);
     if (bsend == NULL)
         return refuse(o, MPI_ERR_BUFFER, 0, NULL, "no buffer is attached");
     *(void **)buffer_addr = tb_bsend_memory(bsend, size);
-    tb_bsend_close(o->place);
+    tb_bsend_release(bsend);
     return MPI_SUCCESS;
 }
 
@@ -75,8 +78,7 @@ static int iflush(const struct owner *o, MPI_Request *request)
     if (p == NULL)
         return refuse(o, MPI_ERR_NO_MEM, 0, NULL, "out of memory for a request");
     tb_pending_set_done(p, true);
-    p->flush.bsend = *o->place;
-    p->flush.serial = p->flush.bsend != NULL ? tb_bsend_hold(p->flush.bsend) : 0;
+    p->flush.bsend = tb_bsend_hold(o->place, &p->flush.serial);
     *request = tb_pending_handle(p);
     return MPI_SUCCESS;
 }
@@ -96,7 +98,7 @@ int tb_mpi_Buffer_detach(void *buffer_addr, MPI_Count *size)
 int tb_mpi_Buffer_flush(void)
 {
     tb_require_active("MPI_Buffer_flush");
-    tb_bsend_flush(tb_self.bsend);
+    tb_bsend_flush(&tb_self.bsend);
     return MPI_SUCCESS;
 }
 
@@ -129,7 +131,7 @@ int tb_mpi_Comm_flush_buffer(MPI_Comm comm)
     struct tb_comm *c = tb_comm_find(comm);
     if (c == NULL)
         return tb_raise_comm("MPI_Comm_flush_buffer", 1, "comm", comm);
-    tb_bsend_flush(c->bsend);
+    tb_bsend_flush(&c->bsend);
     return MPI_SUCCESS;
 }
 
@@ -165,7 +167,7 @@ int tb_mpi_Session_flush_buffer(MPI_Session session)
     struct tb_session *s = tb_session_find(session);
     if (s == NULL)
         return tb_raise_no_session("MPI_Session_flush_buffer", session);
-    tb_bsend_flush(s->bsend);
+    tb_bsend_flush(&s->bsend);
     return MPI_SUCCESS;
 }
 

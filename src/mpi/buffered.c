@@ -14,6 +14,7 @@ struct tb_segment {
     uint64_t serial;
     uint64_t bytes;            /* head included */
     bool own;                  /* in memory of our own */
+    bool pinned;               /* it is being cancelled just now, and stays whatever becomes of it */
     struct tb_pending *holder; /* may want to cancel it; NULL: nobody */
     struct tb_request request;
 };
@@ -25,7 +26,7 @@ struct tb_bsend {
     void *base; /* as attached */
     int64_t size;
     bool automatic;
-    uint32_t references; /* one for being attached, one of each request of MPI_Buffer_iflush */
+    uint32_t references; /* one for being attached, one of each that waits for it to be flushed */
     uint64_t used;       /* bytes of all segments */
     uint64_t serial;
     struct tb_list segments;
@@ -52,7 +53,7 @@ static void forget_gone(struct tb_bsend *bsend, enum forget which)
     struct tb_segment *s;
     TB_LIST_EACH (s, &bsend->segments, struct tb_segment, list) {
         enum forget held = s->holder == NULL ? FORGET_LOOSE : s->holder->cancelling ? FORGET_ALL : FORGET_HELD;
-        if (!tb_request_done(&s->request) || held > which)
+        if (s->pinned || !tb_request_done(&s->request) || held > which)
             continue;
         part(s);
         tb_list_remove(&s->list);
@@ -112,6 +113,7 @@ static struct tb_segment *take_segment(struct tb_bsend *bsend, uint64_t data, st
     if (s == NULL)
         return NULL;
     s->own = own;
+    s->pinned = false;
     s->bytes = bytes;
     s->serial = ++bsend->serial;
     s->holder = holder;
@@ -128,21 +130,13 @@ static bool flushed(const struct tb_bsend *bsend, uint64_t serial)
 {
     const struct tb_segment *s;
     TB_LIST_EACH (s, (struct tb_list *)&bsend->segments, struct tb_segment, list) {
-        if (s->serial <= serial && !tb_request_done(&s->request))
+        if (s->serial <= serial && (s->pinned || !tb_request_done(&s->request)))
             return false;
     }
     return true;
 }
 
 /* ---- sending and waiting ----------------------------------------------------------------------------------------- */
-
-static struct tb_segment *find_room(struct tb_bsend *bsend, uint64_t data, struct tb_pending *holder)
-{
-    tb_self_lock();
-    struct tb_segment *s = take_segment(bsend, data, holder);
-    tb_self_unlock();
-    return s;
-}
 
 /* The buffer of the communicator, else of its session, else of the process. */
 static struct tb_bsend *bsend_for(const struct tb_comm *comm)
@@ -152,24 +146,45 @@ static struct tb_bsend *bsend_for(const struct tb_comm *comm)
     return comm->session != NULL && comm->session->bsend != NULL ? comm->session->bsend : tb_self.bsend;
 }
 
+/* Looked up together with the room, since other threads attach and detach: the message keeps the buffer. `size` gets
+ * that of the buffer, -1: there is none. */
+static struct tb_segment *find_room(const struct tb_comm *comm, uint64_t data, struct tb_pending *holder, int64_t *size)
+{
+    tb_self_lock();
+    struct tb_bsend *bsend = bsend_for(comm);
+    struct tb_segment *s = bsend != NULL ? take_segment(bsend, data, holder) : NULL;
+    *size = bsend != NULL ? bsend->size : -1;
+    tb_self_unlock();
+    return s;
+}
+
+/* Whether a message could be put into a buffer, however full. */
+static bool has_buffer(const struct tb_comm *comm)
+{
+    tb_self_lock();
+    bool there = bsend_for(comm) != NULL;
+    tb_self_unlock();
+    return there;
+}
+
 int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t to, uint64_t match,
                   struct tb_pending *holder, const char *call)
 {
-    struct tb_bsend *bsend = bsend_for(comm);
-    if (bsend == NULL)
-        return tb_raise(comm, MPI_ERR_BUFFER, call, "no buffer is attached; see MPI_Buffer_attach");
-    if (holder == NULL && tb_send_now(comm->channel, buffer, to, match, TB_MODE_STANDARD) == TB_OK)
+    if (holder == NULL && has_buffer(comm) && tb_send_now(comm->channel, buffer, to, match, TB_MODE_STANDARD) == TB_OK)
         return MPI_SUCCESS;
+    int64_t size;
     uint64_t data = tb_buffer_bytes(buffer);
-    struct tb_segment *s = find_room(bsend, data, holder);
-    if (s == NULL) {
+    struct tb_segment *s = find_room(comm, data, holder, &size);
+    if (s == NULL && size >= 0) {
         tb_engine_progress(tb_self.engine);
-        s = find_room(bsend, data, holder);
+        s = find_room(comm, data, holder, &size);
     }
+    if (s == NULL && size < 0)
+        return tb_raise(comm, MPI_ERR_BUFFER, call, "no buffer is attached; see MPI_Buffer_attach");
     if (s == NULL)
         return tb_raise(comm, MPI_ERR_BUFFER, call,
-                        "the attached buffer of %lld bytes has no room for a message of %llu bytes",
-                        (long long)bsend->size, (unsigned long long)data);
+                        "the attached buffer of %lld bytes has no room for a message of %llu bytes", (long long)size,
+                        (unsigned long long)data);
     struct tb_buffer packed;
     tb_buffer_pack(buffer, (char *)s + HEAD, &packed);
     tb_send_post(comm->channel, &s->request, &packed, to, match, TB_MODE_STANDARD);
@@ -184,9 +199,40 @@ void tb_bsend_let_go(struct tb_pending *holder)
     tb_self_unlock();
 }
 
-struct tb_request *tb_bsend_request(const struct tb_pending *holder)
+/* First `cancelling`, so that the message stays in the buffer until its end is known. */
+void tb_bsend_cancel(struct tb_pending *holder)
 {
-    return holder->segment != NULL ? &holder->segment->request : NULL;
+    tb_self_lock();
+    struct tb_segment *s = holder->segment;
+    holder->cancelling = s != NULL;
+    if (s != NULL)
+        s->pinned = true;
+    tb_self_unlock();
+    if (s == NULL)
+        return;
+    tb_request_cancel(&s->request);
+    tb_self_lock();
+    s->pinned = false;
+    tb_self_unlock();
+    if (!tb_self.single) /* somebody may wait for the buffer to be flushed */
+        tb_engine_kick(tb_self.engine);
+}
+
+bool tb_bsend_cancel_decided(const struct tb_pending *holder)
+{
+    tb_self_lock();
+    bool decided = holder->segment == NULL || tb_request_done(&holder->segment->request);
+    tb_self_unlock();
+    return decided;
+}
+
+bool tb_bsend_cancelled(const struct tb_pending *holder)
+{
+    tb_self_lock();
+    const struct tb_request *message = holder->segment != NULL ? &holder->segment->request : &holder->core;
+    bool cancelled = message->status.cancelled;
+    tb_self_unlock();
+    return cancelled;
 }
 
 bool tb_bsend_flushed(struct tb_bsend *bsend, uint64_t serial)
@@ -197,15 +243,32 @@ bool tb_bsend_flushed(struct tb_bsend *bsend, uint64_t serial)
     return done;
 }
 
-static bool bsend_empty(void *context)
+/* Who waits for it holds the buffer. */
+struct flush {
+    struct tb_bsend *bsend;
+    uint64_t serial;
+};
+
+static bool flush_ready(void *context)
 {
-    return tb_bsend_flushed(context, UINT64_MAX);
+    const struct flush *f = context;
+    return tb_bsend_flushed(f->bsend, f->serial);
 }
 
-void tb_bsend_flush(struct tb_bsend *bsend)
+static void flush_wait(struct flush *f)
 {
-    if (bsend != NULL && !bsend_empty(bsend))
-        tb_engine_wait_in(tb_self.engine, bsend_empty, bsend, "MPI_Buffer_flush or MPI_Buffer_detach");
+    if (!flush_ready(f))
+        tb_engine_wait_in(tb_self.engine, flush_ready, f, "MPI_Buffer_flush or MPI_Buffer_detach");
+}
+
+void tb_bsend_flush(struct tb_bsend *const *place)
+{
+    struct flush f;
+    f.bsend = tb_bsend_hold(place, &f.serial);
+    if (f.bsend == NULL)
+        return;
+    flush_wait(&f);
+    tb_bsend_release(f.bsend);
 }
 
 struct tb_bsend *tb_bsend_new(void *base, int64_t size, bool automatic)
@@ -221,13 +284,25 @@ struct tb_bsend *tb_bsend_new(void *base, int64_t size, bool automatic)
     return bsend;
 }
 
-uint64_t tb_bsend_hold(struct tb_bsend *bsend)
+bool tb_bsend_attach(struct tb_bsend **place, struct tb_bsend *bsend)
 {
     tb_self_lock();
-    bsend->references++;
-    uint64_t serial = bsend->serial;
+    bool empty = *place == NULL;
+    if (empty)
+        *place = bsend;
     tb_self_unlock();
-    return serial;
+    return empty;
+}
+
+struct tb_bsend *tb_bsend_hold(struct tb_bsend *const *place, uint64_t *serial)
+{
+    tb_self_lock();
+    struct tb_bsend *bsend = *place;
+    if (bsend != NULL)
+        bsend->references++;
+    *serial = bsend != NULL ? bsend->serial : 0;
+    tb_self_unlock();
+    return bsend;
 }
 
 void *tb_bsend_memory(const struct tb_bsend *bsend, MPI_Count *size)
@@ -236,17 +311,31 @@ void *tb_bsend_memory(const struct tb_bsend *bsend, MPI_Count *size)
     return bsend->base;
 }
 
-void tb_bsend_close(struct tb_bsend **place)
+/* First out of its place, so that no more messages come in. */
+struct tb_bsend *tb_bsend_detach(struct tb_bsend **place)
 {
-    struct tb_bsend *bsend = *place;
-    if (bsend == NULL)
-        return;
-    tb_bsend_flush(bsend);
+    struct flush f = {.serial = UINT64_MAX};
     tb_self_lock();
-    forget_gone(bsend, FORGET_ALL);
+    f.bsend = *place;
     *place = NULL;
     tb_self_unlock();
-    tb_bsend_release(bsend);
+    if (f.bsend == NULL)
+        return NULL;
+    for (bool empty = false; !empty;) { /* one that has left may be cancelled just now, and is there again then */
+        flush_wait(&f);
+        tb_self_lock();
+        forget_gone(f.bsend, FORGET_ALL);
+        empty = tb_list_empty(&f.bsend->segments);
+        tb_self_unlock();
+    }
+    return f.bsend;
+}
+
+void tb_bsend_close(struct tb_bsend **place)
+{
+    struct tb_bsend *bsend = tb_bsend_detach(place);
+    if (bsend != NULL)
+        tb_bsend_release(bsend);
 }
 
 void tb_bsend_release(struct tb_bsend *bsend)

@@ -15,20 +15,26 @@ int tb_bsend_send(struct tb_comm *comm, const struct tb_buffer *buffer, uint32_t
                   struct tb_pending *holder, const char *call);
 /* The holder's request is complete: the message no longer needs to stay for it. */
 void tb_bsend_let_go(struct tb_pending *holder);
-/* The engine's request of the holder's message; NULL if it is no longer there. */
-struct tb_request *tb_bsend_request(const struct tb_pending *holder);
+/* Asks to cancel the holder's message, if it is still in the buffer; then the holder is `cancelling`, and the message
+ * stays until that is decided. */
+void tb_bsend_cancel(struct tb_pending *holder);
+bool tb_bsend_cancel_decided(const struct tb_pending *holder);
+bool tb_bsend_cancelled(const struct tb_pending *holder); /* once that is so */
 /* All messages up to `serial` have left the buffer. */
 bool tb_bsend_flushed(struct tb_bsend *bsend, uint64_t serial);
 struct tb_bsend *tb_bsend_new(void *base, int64_t size, bool automatic); /* NULL: no memory */
 void *tb_bsend_memory(const struct tb_bsend *bsend, MPI_Count *size);    /* as the program has attached it */
-/* Waits for all messages, if there is a buffer. */
-void tb_bsend_flush(struct tb_bsend *bsend);
-/* For a request that waits until all messages that are in it now have left: the number of the last one. */
-uint64_t tb_bsend_hold(struct tb_bsend *bsend);
-/* Waits for all messages and takes the buffer away from where it is attached, if there is one. Requests that wait for
- * it to be flushed may outlive it. */
-void tb_bsend_close(struct tb_bsend **place);
-/* Such a request is at its end. */
+/* Any thread may attach and detach at a place while others send, flush and detach there. False: there is one. */
+bool tb_bsend_attach(struct tb_bsend **place, struct tb_bsend *bsend);
+/* Waits for all messages that are in the buffer now, if there is one. */
+void tb_bsend_flush(struct tb_bsend *const *place);
+/* For who waits until all messages that are in it now have left, and releases it then: the buffer and the number of the
+ * last one. NULL: there is none. */
+struct tb_bsend *tb_bsend_hold(struct tb_bsend *const *place, uint64_t *serial);
+/* Takes the buffer away from where it is attached, and waits for all messages; the caller releases it. NULL: there is
+ * none. Who waits for it to be flushed may outlive it. */
+struct tb_bsend *tb_bsend_detach(struct tb_bsend **place);
+void tb_bsend_close(struct tb_bsend **place); /* that and its release, if there is one */
 void tb_bsend_release(struct tb_bsend *bsend);
 
 #endif

@@ -13,10 +13,8 @@
 
 bool tb_pending_rest_done(const struct tb_pending *p)
 {
-    if (p->kind == TB_PENDING_BUFFERED) {
-        const struct tb_request *message = p->cancelling ? tb_bsend_request(p) : NULL;
-        return message == NULL || tb_request_done(message);
-    }
+    if (p->kind == TB_PENDING_BUFFERED)
+        return !p->cancelling || tb_bsend_cancel_decided(p);
     if (p->kind == TB_PENDING_FLUSH)
         return p->flush.bsend == NULL || tb_bsend_flushed(p->flush.bsend, p->flush.serial);
     if (p->kind == TB_PENDING_OTHER)
@@ -44,10 +42,6 @@ void tb_pending_wait(struct tb_pending *p, const char *call, const struct tb_req
             tb_request_wait_in(&p->core, call, set);
         if (p->exchange.send != NULL)
             tb_request_wait_in(&p->exchange.send->core, call, set);
-        break;
-    case TB_PENDING_BUFFERED:
-        if (!tb_pending_done(p))
-            tb_request_wait_in(tb_bsend_request(p), call, set);
         break;
     default:
         if (!tb_pending_done(p))
@@ -187,13 +181,10 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
         if (status != MPI_STATUS_IGNORE)
             tb_status_nobody(status);
         return MPI_SUCCESS;
-    case TB_PENDING_BUFFERED: {
-        const struct tb_request *message = p->cancelling ? tb_bsend_request(p) : NULL;
-        bool cancelled = message != NULL ? message->status.cancelled : p->core.status.cancelled;
+    case TB_PENDING_BUFFERED:
         if (status != MPI_STATUS_IGNORE)
-            tb_status_fill(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, cancelled);
+            tb_status_fill(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, p->cancelling && tb_bsend_cancelled(p));
         return MPI_SUCCESS;
-    }
     case TB_PENDING_COLLECTIVE:
         if (status != MPI_STATUS_IGNORE)
             tb_status_empty(status);
@@ -393,16 +384,6 @@ int tb_mpi_Request_free(MPI_Request *request)
     return MPI_SUCCESS;
 }
 
-/* First `cancelling`, so that the message stays in the buffer until its end is known. */
-static void cancel_buffered(struct tb_pending *p)
-{
-    tb_self_lock();
-    p->cancelling = p->segment != NULL;
-    tb_self_unlock();
-    if (p->cancelling)
-        tb_request_cancel(tb_bsend_request(p));
-}
-
 int tb_mpi_Cancel(MPI_Request *request)
 {
     static const char call[] = "MPI_Cancel";
@@ -420,7 +401,7 @@ int tb_mpi_Cancel(MPI_Request *request)
         tb_request_cancel(&p->core);
         return MPI_SUCCESS;
     case TB_PENDING_BUFFERED:
-        cancel_buffered(p);
+        tb_bsend_cancel(p);
         return MPI_SUCCESS;
     case TB_PENDING_GENERALIZED: {
         int code = p->general.cancel(p->general.state, tb_pending_done(p));

@@ -1,5 +1,5 @@
-/* Threads of a process that use the same objects: attributes and names of communicators and datatypes, and persistent
- * requests that one starts while another looks at them. */
+/* Threads of a process that use the same objects: attributes and names of communicators and datatypes, persistent
+ * requests that one starts while another looks at them, and buffers of buffered sends. */
 #include "test.h"
 
 #include <pthread.h>
@@ -180,10 +180,96 @@ static void starts(void)
     MPI_Request_free(&looked_at[PARTITIONED]);
 }
 
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
+
+enum { LONG = 1 << 20, TRIES = 8 };
+
+static _Atomic int flushing, flushed;
+
+static void *flushes(void *out)
+{
+    MPI_Bsend(out, LONG, MPI_BYTE, test_rank, 20, MPI_COMM_WORLD);
+    flushing = 1;
+    MPI_Buffer_flush();
+    flushed = 1;
+    return NULL;
+}
+
+/* Flushing ends when the messages that were there have left, whatever becomes of one that comes later. Whether it has
+ * begun before that one came cannot be seen; so there are several tries, and one is enough. */
+static void flush(void)
+{
+    unsigned char *out = test_memory(LONG), *in = test_memory(LONG);
+    pthread_t thread;
+    int early = 0;
+    for (int i = 0; i < TRIES && early == 0; i++) {
+        flushing = flushed = 0;
+        test_need(pthread_create(&thread, NULL, flushes, out) == 0, "a thread cannot be started");
+        while (!flushing)
+            sched_yield();
+        test_sleep(0.02 * (i + 1));
+        MPI_Bsend(out, LONG, MPI_BYTE, test_rank, 21, MPI_COMM_WORLD);
+        MPI_Recv(in, LONG, MPI_BYTE, test_rank, 20, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int wait = 0; wait < 20 * (i + 1) && !flushed; wait++)
+            test_sleep(0.01);
+        early += flushed;
+        MPI_Recv(in, LONG, MPI_BYTE, test_rank, 21, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        pthread_join(thread, NULL);
+    }
+    CHECK_EQUAL(early, 1);
+    free(out);
+    free(in);
+}
+
+/* One detaches while others flush, and cancel what they have put in. */
+static void *detaches(void *argument)
+{
+    int number = *(int *)argument;
+    for (int i = 0; i < 400; i++) {
+        pthread_barrier_wait(&meeting);
+        if (number == 0)
+            MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
+        pthread_barrier_wait(&meeting);
+        MPI_Request request;
+        MPI_Status status;
+        int cancelled = 0, got = -1, tag = 30 + number;
+        MPI_Ibsend(&i, 1, MPI_INT, test_rank, tag, MPI_COMM_WORLD, &request);
+        pthread_barrier_wait(&meeting);
+        if (number == 0) {
+            void *address;
+            int size;
+            MPI_Buffer_detach(&address, &size);
+        } else if (number == 1) {
+            MPI_Buffer_flush();
+        } else {
+            MPI_Cancel(&request);
+        }
+        MPI_Wait(&request, &status);
+        MPI_Test_cancelled(&status, &cancelled);
+        if (!cancelled)
+            MPI_Recv(&got, 1, MPI_INT, test_rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK_EQUAL(got, cancelled ? -1 : i);
+        MPI_Iprobe(test_rank, tag, MPI_COMM_WORLD, &cancelled, MPI_STATUS_IGNORE);
+        CHECK_EQUAL(cancelled, 0);
+    }
+    return NULL;
+}
+
+static void buffers(void)
+{
+    MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, 0);
+    flush();
+    void *address;
+    int size;
+    MPI_Buffer_detach(&address, &size);
+    in_threads(detaches);
+}
+
 int main(int argc, char **argv)
 {
     test_begin_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
     attributes();
     starts();
+    buffers();
     return test_end();
 }
