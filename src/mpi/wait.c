@@ -253,14 +253,16 @@ int tb_mpi_Testany(int count, MPI_Request array_of_requests[], int *indx, int *f
 
 /* What the calls with many statuses gather while they collect. */
 struct harvest {
+    MPI_Status *statuses;            /* may be MPI_STATUSES_IGNORE */
     int code;                        /* of the first that failed, as in its status; or MPI_SUCCESS */
     struct tb_comm *comm;            /* of that one; held */
     struct tb_pending_access access; /* and if it is one */
 };
 
-/* Request `index` of the array has failed. */
+/* Request `index` of the array has failed. Before it `count` statuses were filled: their errors, too, are set in this
+ * case alone (MPI-5.0, 3.2.5). */
 static __attribute__((cold)) void harvest_failure(struct harvest *h, struct tb_comm *comm,
-                                                  struct tb_pending_access access, int index, int code,
+                                                  struct tb_pending_access access, int index, int count, int code,
                                                   const char *call)
 {
     char detail[32];
@@ -273,22 +275,31 @@ static __attribute__((cold)) void harvest_failure(struct harvest *h, struct tb_c
     h->access = access;
     if (comm != NULL)
         tb_comm_hold(comm);
+    for (int i = 0; i < count && h->statuses != MPI_STATUSES_IGNORE; i++)
+        h->statuses[i].MPI_ERROR = MPI_SUCCESS;
 }
 
-static void harvest(struct harvest *h, struct tb_pending *p, int index, MPI_Request *handle, MPI_Status *status,
+static inline MPI_Status *harvest_status(const struct harvest *h, int place)
+{
+    return h->statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &h->statuses[place];
+}
+
+/* `place` is that of its status. */
+static void harvest(struct harvest *h, struct tb_pending *p, int index, int place, MPI_Request *handle,
                     const char *call)
 {
+    MPI_Status *status = harvest_status(h, place);
     int code = tb_pending_collect(p, status, call);
     if (__builtin_expect(code != MPI_SUCCESS, 0))
-        harvest_failure(h, p->comm, tb_pending_access(p), index, code, call);
+        harvest_failure(h, p->comm, tb_pending_access(p), index, place, code, call);
     if (handle != NULL) {
         int freed = tb_pending_retire(p, handle);
         if (freed != MPI_SUCCESS && code == MPI_SUCCESS) {
             code = freed;
-            harvest_failure(h, NULL, (struct tb_pending_access){.raise = NULL}, index, code, call);
+            harvest_failure(h, NULL, (struct tb_pending_access){.raise = NULL}, index, place, code, call);
         }
     }
-    if (status != MPI_STATUS_IGNORE)
+    if (__builtin_expect(h->code != MPI_SUCCESS, 0) && status != MPI_STATUS_IGNORE)
         status->MPI_ERROR = code;
 }
 
@@ -312,15 +323,14 @@ static inline bool passed_over(const struct tb_pending *p)
 
 static int finish_all(int count, MPI_Request requests[], MPI_Status statuses[], const char *call)
 {
-    struct harvest h = {.code = MPI_SUCCESS};
+    struct harvest h = {.statuses = statuses, .code = MPI_SUCCESS};
     for (int i = 0; i < count; i++) {
         bool bad = false;
         struct tb_pending *p = active_request(requests[i], &bad);
-        MPI_Status *status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
         if (passed_over(p))
-            empty_status(status);
+            empty_status(harvest_status(&h, i));
         else
-            harvest(&h, p, i, &requests[i], status, call);
+            harvest(&h, p, i, i, &requests[i], call);
     }
     return harvest_end(&h);
 }
@@ -370,15 +380,14 @@ int tb_mpi_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_St
 static int finish_some(const struct tb_request_set *set, MPI_Request requests[], int *outcount, int indices[],
                        MPI_Status statuses[], const char *call)
 {
-    struct harvest h = {.code = MPI_SUCCESS};
+    struct harvest h = {.statuses = statuses, .code = MPI_SUCCESS};
     int n = 0;
     for (int i = 0; i < set->count; i++) {
         struct tb_pending *p = set_member(set, i);
         if (p == NULL || !tb_pending_done(p))
             continue;
         indices[n] = i;
-        harvest(&h, p, i, requests != NULL ? &requests[i] : NULL,
-                statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[n], call);
+        harvest(&h, p, i, n, requests != NULL ? &requests[i] : NULL, call);
         n++;
     }
     *outcount = n;
@@ -467,14 +476,13 @@ int tb_mpi_Request_get_status_all(int count, const MPI_Request array_of_requests
         return tb_raise_null(NULL, call, 3, "flag");
     struct tb_request_set set = {.count = count, .requests = array_of_requests};
     *flag = active == 0 || look(tb_request_set_all, &set);
-    struct harvest h = {.code = MPI_SUCCESS};
+    struct harvest h = {.statuses = array_of_statuses, .code = MPI_SUCCESS};
     for (int i = 0; i < count && *flag; i++) {
         struct tb_pending *p = set_member(&set, i);
-        MPI_Status *status = array_of_statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &array_of_statuses[i];
         if (passed_over(p))
-            empty_status(status);
+            empty_status(harvest_status(&h, i));
         else
-            harvest(&h, p, i, NULL, status, call);
+            harvest(&h, p, i, i, NULL, call);
     }
     return harvest_end(&h);
 }

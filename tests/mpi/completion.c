@@ -197,6 +197,45 @@ static void error_in_status(bool some_form)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+/* The calls with many statuses set the errors in them when one operation has failed, and then all of them. */
+static void error_fields(int form, bool fails)
+{
+    enum { UNSET = 123456 };
+    int data[2] = {1, 2}, got[3][2], indices[3], done = 0, flag = 0, total = 0;
+    MPI_Request requests[3];
+    for (int i = 0; i < 3; i++)
+        MPI_Irecv(got[i], fails && i == 1 ? 1 : 2, MPI_INT, 0, i, MPI_COMM_SELF, &requests[i]);
+    for (int i = 0; i < 3; i++)
+        MPI_Send(data, 2, MPI_INT, 0, i, MPI_COMM_SELF);
+    while (total < 3) {
+        MPI_Status statuses[3] = {{.MPI_ERROR = UNSET}, {.MPI_ERROR = UNSET}, {.MPI_ERROR = UNSET}};
+        int code = form == 0   ? MPI_Waitall(3, requests, statuses)
+                   : form == 1 ? MPI_Testall(3, requests, &flag, statuses)
+                   : form == 2 ? MPI_Waitsome(3, requests, &done, indices, statuses)
+                               : MPI_Testsome(3, requests, &done, indices, statuses);
+        if (form < 2)
+            done = form == 0 || flag ? 3 : 0;
+        for (int i = 0; i < done; i++) {
+            int which = form < 2 ? i : indices[i];
+            if (code == MPI_SUCCESS)
+                CHECK_EQUAL(statuses[i].MPI_ERROR, UNSET);
+            else
+                CHECK_CLASS(statuses[i].MPI_ERROR, which == 1 ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+        }
+        total += done;
+    }
+}
+
+static void all_error_fields(void)
+{
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    for (int form = 0; form < 4; form++) {
+        error_fields(form, false);
+        error_fields(form, true);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
 /* MPI_Request_get_status looks and leaves the request as it is. */
 static void get_status(void)
 {
@@ -273,6 +312,7 @@ int main(int argc, char **argv)
     }
     error_in_status(false);
     error_in_status(true);
+    all_error_fields();
     freed(8);
     freed(1000);
     freed(300000);
