@@ -12,6 +12,7 @@
 #include "mpi/foreign.h"
 #include "mpi/pairing.h"
 #include "mpi/plan.h"
+#include "mpi/request.h"
 #include "mpi/topo.h"
 
 const char *tb_comm_name(const struct tb_comm *comm)
@@ -372,6 +373,8 @@ static int drop(const char *call, struct tb_comm *c, bool disconnects)
         return tb_raise_code(c, code);
     if (tb_self.parent == c)
         tb_self.parent = NULL;
+    if (disconnects)
+        tb_pending_wait_orphans(TB_ORPHANS_COMM, c, call);
     tb_bsend_close(&c->bsend);
     if (disconnects)
         disconnect(call, c);
@@ -411,8 +414,8 @@ int tb_mpi_Comm_free(MPI_Comm *comm)
     return comm_give_up("MPI_Comm_free", comm, false);
 }
 
-/* Every message of the communicator belongs to a request, and those keep what they need; so nothing of them need be
- * waited for. */
+/* Every message of the communicator belongs to a request. Those that the program has freed are waited for, since it
+ * cannot; it does that for the others, which keep what they need. */
 int tb_mpi_Comm_disconnect(MPI_Comm *comm)
 {
     return comm_give_up("MPI_Comm_disconnect", comm, true);

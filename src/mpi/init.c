@@ -58,7 +58,7 @@ int tb_mpi_Init_thread(int *argc, char ***argv, int required, int *provided)
 
 /* What must be done while MPI still works: the program's own functions, what it has left to be sent. What belongs to no
  * communicator waits for the sessions that go on. */
-static int settle(void)
+static int settle(const char *call)
 {
     struct tb_bearer self = tb_comm_bearer(tb_self.self), world = tb_comm_bearer(tb_self.world);
     int code = tb_attributes_delete(&self);
@@ -67,10 +67,9 @@ static int settle(void)
     code = tb_attributes_delete(&world);
     if (code != MPI_SUCCESS)
         return code;
-    if (tb_self.present == 1) {
-        tb_pending_wait_orphans();
+    tb_pending_wait_orphans(tb_self.present == 1 ? TB_ORPHANS_ALL : TB_ORPHANS_WORLD, NULL, call);
+    if (tb_self.present == 1)
         tb_bsend_close(&tb_self.bsend);
-    }
     tb_bsend_close(&tb_self.world->bsend);
     tb_bsend_close(&tb_self.self->bsend);
     return MPI_SUCCESS;
@@ -103,7 +102,7 @@ int tb_mpi_Finalize(void)
 {
     static const char call[] = "MPI_Finalize";
     tb_require_world(call);
-    int code = settle();
+    int code = settle(call);
     if (code != MPI_SUCCESS)
         return tb_raise_code(tb_self.self, code);
     struct tb_buffer nothing = {.type = &tb_type_byte};

@@ -418,7 +418,7 @@ int tb_presence_enter(bool threaded)
 
 static void rest(const char *call)
 {
-    tb_pending_wait_orphans();
+    tb_pending_wait_orphans(TB_ORPHANS_ALL, NULL, call);
     tb_bsend_close(&tb_self.bsend);
     tb_inquiry_end();
     tb_progress_stop();

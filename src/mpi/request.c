@@ -2,6 +2,7 @@
  * test and wait calls are in wait.c. */
 #include "mpi/request.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "mpi/buffered.h"
@@ -282,12 +283,13 @@ int tb_raise_request(const char *call, int position, const char *name, MPI_Reque
 /* ---- freeing while active ---------------------------------------------------------------------------------------- */
 
 /* Looks at `most` orphans, the one that was looked at longest ago first, and gives back those that are done. They are
- * looked at without the lock, which some kinds take themselves. */
+ * looked at without the lock, which some kinds take themselves; meanwhile they are in no list. */
 static void sweep_orphans(uint32_t most)
 {
-    struct tb_list taken;
+    struct tb_list taken, done;
     struct tb_pending *p;
     tb_list_init(&taken);
+    tb_list_init(&done);
     tb_self_lock();
     for (; most > 0 && tb_self.orphan_count > 0; most--) {
         struct tb_list *first = tb_self.orphans.next;
@@ -295,12 +297,13 @@ static void sweep_orphans(uint32_t most)
         tb_list_append(&taken, first);
         tb_self.orphan_count--;
     }
+    tb_self.orphan_sweeps++;
     tb_self_unlock();
     TB_LIST_EACH (p, &taken, struct tb_pending, orphans) {
         if (!tb_pending_done(p))
             continue;
         tb_list_remove(&p->orphans);
-        pending_give(p);
+        tb_list_append(&done, &p->orphans);
     }
     tb_self_lock();
     TB_LIST_EACH (p, &taken, struct tb_pending, orphans) {
@@ -308,21 +311,46 @@ static void sweep_orphans(uint32_t most)
         tb_list_append(&tb_self.orphans, &p->orphans);
         tb_self.orphan_count++;
     }
+    tb_self.orphan_sweeps--;
     tb_self_unlock();
+    TB_LIST_EACH (p, &done, struct tb_pending, orphans)
+        pending_give(p);
 }
 
-void tb_pending_wait_orphans(void)
+static bool concerns(const struct tb_pending *p, enum tb_orphans which, const struct tb_comm *comm)
+{
+    if (which == TB_ORPHANS_WORLD)
+        return p->comm != NULL && p->comm->session == NULL && !p->comm->grows;
+    return which == TB_ORPHANS_ALL || p->comm == comm;
+}
+
+/* One of these, which from now on is the caller's; NULL: there is none. */
+static struct tb_pending *take_orphan(enum tb_orphans which, const struct tb_comm *comm)
 {
     for (;;) {
-        sweep_orphans(UINT32_MAX);
+        struct tb_pending *p;
         tb_self_lock();
-        struct tb_pending *p = NULL;
-        if (!tb_list_empty(&tb_self.orphans))
-            p = TB_CONTAINER(tb_self.orphans.next, struct tb_pending, orphans);
+        TB_LIST_EACH (p, &tb_self.orphans, struct tb_pending, orphans)
+            if (concerns(p, which, comm)) {
+                tb_list_remove(&p->orphans);
+                tb_self.orphan_count--;
+                tb_self_unlock();
+                return p;
+            }
+        bool all = tb_self.orphan_sweeps == 0; /* else another thread looks at some, for a moment */
         tb_self_unlock();
-        if (p == NULL)
-            return;
-        tb_pending_wait(p, "MPI_Finalize", NULL);
+        if (all)
+            return NULL;
+        sched_yield();
+    }
+}
+
+void tb_pending_wait_orphans(enum tb_orphans which, const struct tb_comm *comm, const char *call)
+{
+    struct tb_pending *p;
+    while ((p = take_orphan(which, comm)) != NULL) {
+        tb_pending_wait(p, call, NULL);
+        pending_give(p);
     }
 }
 

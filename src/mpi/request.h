@@ -176,8 +176,9 @@ int tb_pending_collect(struct tb_pending *p, MPI_Status *status, const char *cal
 /* The program is done with a finished request: gives it back, or makes it inactive. Sets the handle. Returns an error
  * of the program's own free function. */
 int tb_pending_retire(struct tb_pending *p, MPI_Request *handle);
-/* Waits for everything that was freed while active. At the end. */
-void tb_pending_wait_orphans(void);
+/* Waits for what was freed while active: everything; what belongs to no session; that of a communicator. */
+enum tb_orphans { TB_ORPHANS_ALL, TB_ORPHANS_WORLD, TB_ORPHANS_COMM };
+void tb_pending_wait_orphans(enum tb_orphans which, const struct tb_comm *comm, const char *call);
 /* Starts an inactive persistent request. Errors are told by the request. An MPI error code. */
 int tb_pending_start(struct tb_pending *p, const char *call);
 /* The code for an engine's request that ended with an error. */

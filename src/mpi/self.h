@@ -84,6 +84,7 @@ struct tb_self {
     uint32_t keyval_room;
     uint32_t next_partitioned; /* partitioned.c */
     uint32_t orphan_count;
+    uint32_t orphan_sweeps;                        /* threads that have some in their hands */
     struct tb_list orphans;                        /* request.c: freed by the program while active */
     struct tb_bsend *bsend;                        /* buffered.c: the buffer attached to the process */
     struct tb_error_table *errors;                 /* error.c */

@@ -172,6 +172,42 @@ static void offspring(void)
     }
 }
 
+/* The even ranks free what they have begun while it goes on. When MPI_Comm_disconnect has returned it has ended: the
+ * memory may be used again, or has what has come. */
+static void disconnected(int bytes, bool receives)
+{
+    MPI_Comm comm;
+    MPI_Request request;
+    int partner = test_rank ^ 1;
+    unsigned char *data = test_memory((size_t)bytes);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (partner < test_size && test_rank % 2 == 0) {
+        put(data, bytes, 70);
+        if (receives)
+            MPI_Irecv(data, bytes, MPI_BYTE, partner, 1, comm, &request);
+        else
+            MPI_Isend(data, bytes, MPI_BYTE, partner, 1, comm, &request);
+        MPI_Request_free(&request);
+        MPI_Comm_disconnect(&comm);
+        if (receives)
+            CHECK_DATA(data, (size_t)bytes, 71);
+        else
+            test_clear(data, (size_t)bytes);
+    } else {
+        put(data, bytes, 71);
+        test_sleep(0.03); /* so that they would be through */
+        if (partner < test_size && receives) {
+            MPI_Send(data, bytes, MPI_BYTE, partner, 1, comm);
+        } else if (partner < test_size) {
+            MPI_Recv(data, bytes, MPI_BYTE, partner, 1, comm, MPI_STATUS_IGNORE);
+            CHECK_DATA(data, (size_t)bytes, 70);
+        }
+        MPI_Comm_disconnect(&comm);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    free(data);
+}
+
 int main(int argc, char **argv)
 {
     test_begin(&argc, &argv);
@@ -182,5 +218,7 @@ int main(int argc, char **argv)
     }
     failure();
     forgotten();
+    disconnected(1000000, false);
+    disconnected(1000000, true);
     return test_end();
 }

@@ -373,6 +373,20 @@ static void wrong_handles(void)
 
 /* ---- beside MPI_Init --------------------------------------------------------------------------------------------- */
 
+enum { LONG = 2 << 20 };
+
+/* Requests of the world that are freed while active: MPI_Finalize waits for them, also if a session goes on. */
+static void free_active(void *out, void *in)
+{
+    MPI_Request request;
+    test_fill(out, LONG, (uint64_t)test_rank + 50);
+    MPI_Irecv(in, LONG, MPI_BYTE, test_previous(), 60, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Isend(out, LONG, MPI_BYTE, test_next(), 60, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request);
+}
+
 static void beside_the_world(int *argc, char ***argv)
 {
     MPI_Session before = begin_session(), meanwhile;
@@ -393,7 +407,13 @@ static void beside_the_world(int *argc, char ***argv)
     wrong_handles();
     if (!test_peer())
         expect_host_set();
+    unsigned char *out = test_memory(LONG), *in = test_memory(LONG);
+    free_active(out, in);
     MPI_Finalize();
+    if (!test_peer())
+        CHECK_DATA(in, LONG, (uint64_t)test_previous() + 50);
+    free(out);
+    free(in);
     expect_world(1, 1);
     use(new, 6);
     MPI_Comm_free(&new);
