@@ -48,12 +48,18 @@ static struct tb_inbox *find(const struct tb_inboxes *inboxes, const char *name)
     return NULL;
 }
 
-/* Its memory stays while receives of it are in flight. A closed one has none. */
-static void free_comm(struct tb_inbox *inbox)
+/* Its memory stays while receives of it are in flight. */
+static void drop_comm(MPI_Comm handle)
 {
-    struct tb_comm *comm = tb_comm_find(inbox->comm);
+    struct tb_comm *comm = handle != MPI_COMM_NULL ? tb_comm_find(handle) : NULL;
     if (comm != NULL)
         tb_comm_drop("Tombolo_Group_leave", comm);
+}
+
+/* A closed one has none. */
+static void free_comm(struct tb_inbox *inbox)
+{
+    drop_comm(inbox->comm);
     inbox->comm = MPI_COMM_NULL;
 }
 
@@ -114,11 +120,14 @@ static int reopen(struct tb_inboxes *inboxes, struct tb_inbox *inbox)
 int tb_inbox_open(const char *name, uint32_t id, MPI_Comm *comm)
 {
     int error = TB_OK;
+    MPI_Comm old = MPI_COMM_NULL;
     struct tb_inboxes *inboxes = lock_all();
     if (inboxes == NULL)
         return tb_error(TB_ERR_MEMORY, "out of memory for the inbox of a group");
     struct tb_inbox *inbox = find(inboxes, name);
     if (inbox != NULL && inbox->id != id) {
+        old = inbox->comm;
+        inbox->comm = MPI_COMM_NULL;
         forget(inboxes, inbox);
         inbox = NULL;
     }
@@ -132,6 +141,7 @@ int tb_inbox_open(const char *name, uint32_t id, MPI_Comm *comm)
     if (known != NULL && error == TB_OK)
         *comm = inbox->comm;
     pthread_mutex_unlock(&inboxes->lock);
+    drop_comm(old);
     return error;
 }
 
@@ -170,11 +180,31 @@ static void close_one(struct tb_inboxes *inboxes, struct tb_inbox *inbox)
         forget_first_closed(inboxes);
 }
 
+/* Without the lock, since the program's functions may ask for inboxes, this one as well. False: one of them refuses. */
+static bool delete_attributes(struct tb_comm *comm)
+{
+    struct tb_bearer bearer = tb_comm_bearer(comm);
+    int code = tb_attributes_delete(&bearer);
+    if (code != MPI_SUCCESS)
+        tb_raise_code(comm, code);
+    tb_comm_release(comm);
+    return code == MPI_SUCCESS;
+}
+
 void tb_inbox_dismiss(const char *name)
 {
     struct tb_inboxes *inboxes = lock_all();
     if (inboxes == NULL)
         return;
+    const struct tb_inbox *inbox = find(inboxes, name);
+    bool closes = inbox != NULL && !inbox->closed && !is_in_use(inbox);
+    struct tb_comm *comm = closes ? tb_comm_find(inbox->comm) : NULL;
+    if (comm != NULL)
+        tb_comm_hold(comm);
+    pthread_mutex_unlock(&inboxes->lock);
+    if (comm == NULL || !delete_attributes(comm))
+        return;
+    pthread_mutex_lock(&inboxes->lock);
     close_one(inboxes, find(inboxes, name));
     pthread_mutex_unlock(&inboxes->lock);
 }

@@ -292,6 +292,42 @@ static void once_more(const char *name, bool waits)
     leave(name);
 }
 
+static int asked, refused;
+
+static int asks(MPI_Comm comm, int keyval, void *value, void *state)
+{
+    MPI_Comm inbox;
+    CHECK_EQUAL(Tombolo_Group_inbox("staying", &inbox), MPI_SUCCESS);
+    asked++;
+    return refused-- > 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+/* What is attached to an inbox is deleted when its group is left; meanwhile others can be asked for. If that is refused
+ * the inbox stays. */
+static void attached(void)
+{
+    int keyval, flag = 0;
+    void *value;
+    MPI_Comm inbox, other;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, asks, &keyval, NULL);
+    CHECK_EQUAL(Tombolo_Group_join("staying", 0, 0, NULL), MPI_SUCCESS);
+    CHECK_EQUAL(Tombolo_Group_join("leaving", 0, 0, NULL), MPI_SUCCESS);
+    CHECK_EQUAL(Tombolo_Group_inbox("staying", &other), MPI_SUCCESS);
+    CHECK_EQUAL(Tombolo_Group_inbox("leaving", &inbox), MPI_SUCCESS);
+    MPI_Comm_set_errhandler(inbox, MPI_ERRORS_RETURN);
+    MPI_Comm_set_attr(inbox, keyval, &asked);
+    refused = 1;
+    leave("leaving");
+    CHECK_EQUAL(asked, 1);
+    MPI_Comm_get_attr(inbox, keyval, &value, &flag);
+    CHECK(flag && value == &asked, "flag %d", flag);
+    CHECK_EQUAL(Tombolo_Group_join("leaving", 0, 0, NULL), MPI_SUCCESS);
+    leave("leaving");
+    CHECK_EQUAL(asked, 2);
+    leave("staying");
+    MPI_Comm_free_keyval(&keyval);
+}
+
 /* Who writes a long message to a member that leaves instead of receiving it waits no longer. */
 static void never_read(void)
 {
@@ -409,6 +445,7 @@ int main(int argc, char **argv)
     from_inside();
     once_more("again", false);
     once_more("once again", true);
+    attached();
     never_read();
     errors();
     errors_of_sending();
