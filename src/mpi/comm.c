@@ -238,7 +238,7 @@ static struct tb_comm *comm_take(const struct tb_comm *parent, bool inter)
     }
     if (inter)
         comm->local->side = true;
-    comm->errhandler = tb_errhandler_hold(parent->errhandler);
+    comm->errhandler = tb_errhandler_at(&parent->errhandler);
     comm->session = tb_session_hold(parent->session);
     return comm;
 }

@@ -23,7 +23,7 @@ int tb_mpi_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler *errhandler)
         return tb_raise_comm(call, 1, "comm", comm);
     if (errhandler == NULL)
         return tb_raise_null(c, call, 2, "errhandler");
-    *errhandler = tb_errhandler_hold(c->errhandler)->handle;
+    *errhandler = tb_errhandler_at(&c->errhandler)->handle;
     return MPI_SUCCESS;
 }
 

@@ -57,10 +57,21 @@ void tb_errhandler_release(struct tb_errhandler *handler)
         tb_handle_give(TB_OBJECT_ERRHANDLER, handler);
 }
 
+struct tb_errhandler *tb_errhandler_at(struct tb_errhandler *const *place)
+{
+    pthread_mutex_lock(&tb_self.anytime_lock);
+    struct tb_errhandler *handler = *place != NULL ? tb_errhandler_hold(*place) : NULL;
+    pthread_mutex_unlock(&tb_self.anytime_lock);
+    return handler;
+}
+
 void tb_errhandler_replace(struct tb_errhandler **place, struct tb_errhandler *handler)
 {
     tb_errhandler_hold(handler);
-    struct tb_errhandler *before = __atomic_exchange_n(place, handler, __ATOMIC_ACQ_REL);
+    pthread_mutex_lock(&tb_self.anytime_lock);
+    struct tb_errhandler *before = *place;
+    __atomic_store_n(place, handler, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&tb_self.anytime_lock);
     if (before != NULL)
         tb_errhandler_release(before);
 }

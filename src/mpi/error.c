@@ -270,6 +270,14 @@ int tb_raise_to(struct tb_errhandler *handler, void *object, int code)
     return give_back(code);
 }
 
+int tb_raise_at(struct tb_errhandler *const *place, void *object, int code)
+{
+    struct tb_errhandler *handler = tb_errhandler_at(place);
+    int raised = tb_raise_to(handler, object, code);
+    tb_errhandler_release(handler);
+    return raised;
+}
+
 int tb_raise_code(struct tb_comm *comm, int code)
 {
     bool given = comm != NULL;
@@ -283,7 +291,7 @@ int tb_raise_code(struct tb_comm *comm, int code)
     MPI_Comm handle = tb_comm_handle(comm);
     if (comm->errhandler == &tb_errhandler_abort) /* as if MPI_Abort were called */
         end_with(code, comm);
-    return tb_raise_to(comm->errhandler, &handle, code);
+    return tb_raise_at(&comm->errhandler, &handle, code);
 }
 
 int tb_raise(struct tb_comm *comm, int class, const char *call, const char *format, ...)

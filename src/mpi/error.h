@@ -59,6 +59,8 @@ int tb_raise_code(struct tb_comm *comm, int code) __attribute__((cold));
 /* The same for an error handler that is not that of a communicator. The program's function is given `object`, the
  * address of a handle of the handler's kind. */
 int tb_raise_to(struct tb_errhandler *handler, void *object, int code) __attribute__((cold));
+/* The same for one in a place of which another thread may take it. */
+int tb_raise_at(struct tb_errhandler *const *place, void *object, int code) __attribute__((cold));
 /* The class that fits an error of the layers below. */
 int tb_error_class_of(int error);
 int tb_error_class(int code); /* of a code; MPI_ERR_UNKNOWN if there is none */
@@ -107,6 +109,8 @@ struct tb_errhandler *tb_errhandler_find(MPI_Errhandler handle, enum tb_errhandl
 /* The code for a handle, argument `position`, that is none; not raised yet. */
 int tb_errhandler_wrong(const char *call, int position, MPI_Errhandler handle, enum tb_errhandler_kind kind)
     __attribute__((cold));
+/* What is in a place of which another thread may take it; held. NULL: nothing. */
+struct tb_errhandler *tb_errhandler_at(struct tb_errhandler *const *place);
 /* Puts another one into the place of one, which is let go, or of NULL. */
 void tb_errhandler_replace(struct tb_errhandler **place, struct tb_errhandler *handler);
 /* Calls the program's function. */

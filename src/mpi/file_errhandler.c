@@ -3,16 +3,20 @@
 #include "mpi/binding_decls.h"
 #include "mpi/error.h"
 
+/* Held. */
 static struct tb_errhandler *common(void)
 {
-    struct tb_errhandler *set = __atomic_load_n(&tb_self.file_errhandler, __ATOMIC_ACQUIRE);
+    struct tb_errhandler *set = tb_errhandler_at(&tb_self.file_errhandler);
     return set != NULL ? set : &tb_errhandler_return;
 }
 
 static int raise_common(int code)
 {
     MPI_File none = MPI_FILE_NULL;
-    return tb_raise_to(common(), &none, code);
+    struct tb_errhandler *handler = common();
+    int raised = tb_raise_to(handler, &none, code);
+    tb_errhandler_release(handler);
+    return raised;
 }
 
 /* MPI_SUCCESS for MPI_FILE_NULL. */
@@ -44,7 +48,7 @@ int tb_mpi_File_get_errhandler(MPI_File file, MPI_Errhandler *errhandler)
         return code;
     if (errhandler == NULL)
         return raise_common(tb_error_code(MPI_ERR_ARG, call, "argument 2 (errhandler): the pointer is null"));
-    *errhandler = tb_errhandler_hold(common())->handle;
+    *errhandler = common()->handle;
     return MPI_SUCCESS;
 }
 

@@ -149,7 +149,9 @@ static int make_comm(const char *call, const char *name, const struct tb_registr
                         name, tb_error_story());
     if (error != TB_OK)
         return tb_raise_below(NULL, error, call);
-    tb_errhandler_replace(&made->errhandler, tb_self.everyone->errhandler);
+    struct tb_errhandler *errhandler = tb_errhandler_at(&tb_self.everyone->errhandler);
+    tb_errhandler_replace(&made->errhandler, errhandler);
+    tb_errhandler_release(errhandler);
     *comm = tb_comm_handle(made);
     return MPI_SUCCESS;
 }

@@ -8,7 +8,7 @@
 int tb_raise_session_code(struct tb_session *session, int code)
 {
     MPI_Session handle = (MPI_Session)(uintptr_t)session->head.value;
-    return tb_raise_to(session->errhandler, &handle, code);
+    return tb_raise_at(&session->errhandler, &handle, code);
 }
 
 int tb_raise_session(struct tb_session *session, int class, const char *call, int position, const char *name,
@@ -62,7 +62,7 @@ int tb_mpi_Session_get_errhandler(MPI_Session session, MPI_Errhandler *errhandle
         return tb_raise_no_session(call, session);
     if (errhandler == NULL)
         return tb_raise_session_null(s, call, 2, "errhandler");
-    *errhandler = tb_errhandler_hold(s->errhandler)->handle;
+    *errhandler = tb_errhandler_at(&s->errhandler)->handle;
     return MPI_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
 /* Threads of a process that use the same objects: attributes and names of communicators and datatypes, persistent
- * requests that one starts while another looks at them, and buffers of buffered sends. */
+ * requests that one starts while another looks at them, buffers of buffered sends, and error handlers. */
 #include "test.h"
 
 #include <pthread.h>
@@ -265,11 +265,52 @@ static void buffers(void)
     in_threads(detaches);
 }
 
+/* ---- error handlers ---------------------------------------------------------------------------------------------- */
+
+static _Atomic int handled;
+
+static void handle(MPI_Comm *comm, int *code, ...)
+{
+    CHECK(*comm == MPI_COMM_SELF, "it is not that of MPI_COMM_SELF");
+    handled++;
+}
+
+/* Some set one that nobody else has, others use whatever there is. */
+static void *errhandlers(void *argument)
+{
+    int number = *(int *)argument;
+    pthread_barrier_wait(&meeting);
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Errhandler handler;
+        if (number < 2) {
+            MPI_Comm_create_errhandler(handle, &handler);
+            MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+        } else {
+            MPI_Comm_call_errhandler(MPI_COMM_SELF, MPI_ERR_OTHER);
+            MPI_Comm_get_errhandler(MPI_COMM_SELF, &handler);
+        }
+        CHECK_EQUAL(MPI_Errhandler_free(&handler), MPI_SUCCESS);
+    }
+    return NULL;
+}
+
+static void replaced(void)
+{
+    MPI_Errhandler first;
+    MPI_Comm_create_errhandler(handle, &first);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, first);
+    MPI_Errhandler_free(&first);
+    in_threads(errhandlers);
+    CHECK_EQUAL(handled, 2 * ROUNDS);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
+
 int main(int argc, char **argv)
 {
     test_begin_threads(&argc, &argv, MPI_THREAD_MULTIPLE);
     attributes();
     starts();
     buffers();
+    replaced();
     return test_end();
 }
