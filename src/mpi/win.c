@@ -11,7 +11,7 @@
 int tb_win_raise_code(struct tb_win *win, int code)
 {
     MPI_Win handle = tb_win_handle(win);
-    return tb_raise_to(win->errhandler, &handle, code);
+    return tb_raise_at(&win->errhandler, &handle, code);
 }
 
 void tb_win_print(const struct tb_win *win, char *text, size_t size)
@@ -104,7 +104,9 @@ int tb_mpi_Win_set_name(MPI_Win win, const char *win_name)
         return tb_raise_win(call, 1, "win", win);
     if (win_name == NULL)
         return tb_win_raise_null(w, call, 2, "win_name");
+    tb_self_lock();
     snprintf(w->name, sizeof w->name, "%s", win_name);
+    tb_self_unlock();
     return MPI_SUCCESS;
 }
 
@@ -120,7 +122,9 @@ int tb_mpi_Win_get_name(MPI_Win win, char *win_name, int *resultlen)
         return tb_raise_win(call, 1, "win", win);
     if (win_name == NULL || resultlen == NULL)
         return tb_win_raise_null(w, call, win_name == NULL ? 2 : 3, win_name == NULL ? "win_name" : "resultlen");
+    tb_self_lock();
     *resultlen = snprintf(win_name, MPI_MAX_OBJECT_NAME, "%s", w->name);
+    tb_self_unlock();
     return MPI_SUCCESS;
 }
 

@@ -23,7 +23,7 @@ int tb_mpi_Win_get_errhandler(MPI_Win win, MPI_Errhandler *errhandler)
         return tb_raise_win(call, 1, "win", win);
     if (errhandler == NULL)
         return tb_win_raise_null(w, call, 2, "errhandler");
-    *errhandler = tb_errhandler_hold(w->errhandler)->handle;
+    *errhandler = tb_errhandler_at(&w->errhandler)->handle;
     return MPI_SUCCESS;
 }
 
