@@ -4,6 +4,7 @@
 #include "agent/agent.h"
 
 #include "agent/border.h"
+#include "agent/early_frames.h"
 #include "agent/host_network.h"
 #include "agent/host_worlds.h"
 #include "agent/process.h"
@@ -36,6 +37,7 @@ struct tb_agent {
     enum tb_agent_phase phase;
     int exit_code;
     bool idle_told, gone_told;
+    struct tb_early_frames early;
     bool orderly; /* the ranks have ended by themselves; what they left running goes on, as without us */
     struct tb_timer grace, linger;
     struct tb_process process;
@@ -57,6 +59,7 @@ struct tb_agent {
 };
 
 static void stop(struct tb_agent *agent, bool now);
+static void uplink_frame(void *context, struct tb_control_frame *frame);
 
 /* ---- telling the launcher ---------------------------------------------------------------------------------------- */
 
@@ -104,7 +107,7 @@ static void finish(struct tb_agent *agent)
 /* Nothing more will come from the ranks. Others may still need what they have said, or us to pass something on. */
 static void rest(struct tb_agent *agent)
 {
-    if (!(agent->setup.flags & TB_SETUP_STAYS) && !tb_border_is_used(&agent->border)) {
+    if (!(agent->setup.flags & (TB_SETUP_STAYS | TB_SETUP_SPARE)) && !tb_border_is_used(&agent->border)) {
         finish(agent);
         return;
     }
@@ -139,7 +142,7 @@ static void check_done(void *context)
             finish(agent);
         return;
     }
-    if ((agent->setup.flags & TB_SETUP_SPARE) || !tb_host_worlds_all_ended(&agent->worlds) || agent->idle_told)
+    if (!tb_host_worlds_all_ended(&agent->worlds) || agent->idle_told)
         return;
     if (!tb_host_worlds_any_open(&agent->worlds))
         rest(agent);
@@ -367,10 +370,12 @@ static void take_book(struct tb_agent *agent, struct tb_reader *r)
     agent->member.running = true;
     if (tb_guardian_missing(agent->guardian, agent->host, who, sizeof who))
         note(agent, who);
-    if (tb_local_ranks_make(&agent->local, &agent->setup, &agent->book, &agent->routes) != TB_OK ||
-        tb_host_worlds_take_early(&agent->worlds, &agent->book, agent->setup.host) != TB_OK)
+    if (tb_local_ranks_make(&agent->local, &agent->setup, &agent->book, &agent->routes) != TB_OK) {
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
-    else if (!(agent->setup.flags & TB_SETUP_GRID))
+        return;
+    }
+    tb_early_frames_take(&agent->early, uplink_frame, agent);
+    if (!(agent->setup.flags & TB_SETUP_GRID))
         take_start(agent, NULL);
 }
 
@@ -410,13 +415,12 @@ static void take_plan(struct tb_agent *agent, struct tb_reader *r)
 /* Others will be started. */
 static void take_world(struct tb_agent *agent, struct tb_reader *r)
 {
-    int rc = TB_OK;
-    if (agent->member.running)
-        rc = tb_host_worlds_expect(&agent->worlds, r, &agent->book, agent->setup.host);
-    else if (agent->phase == TB_AGENT_READY)
-        rc = tb_host_worlds_keep_early(&agent->worlds, r);
-    if (rc != TB_OK)
+    if (!agent->member.running)
+        return;
+    if (tb_host_worlds_expect(&agent->worlds, r, &agent->book, agent->setup.host) != TB_OK)
         trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+    if (agent->idle_told && (agent->setup.flags & TB_SETUP_SPARE) && !tb_host_worlds_all_ended(&agent->worlds))
+        agent->idle_told = false;
 }
 
 static void take_world_start(struct tb_agent *agent, struct tb_reader *r)
@@ -516,6 +520,11 @@ static void uplink_frame(void *context, struct tb_control_frame *frame)
                  {TB_CONTROL_WORLD, take_world},       {TB_CONTROL_WORLD_START, take_world_start},
                  {TB_CONTROL_BORDER, take_border}};
     struct tb_agent *agent = context;
+    if (agent->phase == TB_AGENT_READY && tb_early_frames_concern(frame->kind)) {
+        if (tb_early_frames_keep(&agent->early, frame) != TB_OK)
+            trouble(agent, 1, "host %s: %s", agent->host, tb_error_story());
+        return;
+    }
     if (tb_tunnels_take(&agent->tunnels, frame) || tb_host_worlds_take(&agent->worlds, frame))
         return;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)

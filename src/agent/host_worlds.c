@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EARLY_LIMIT (1u << 20) /* bytes */
-
 struct later_world {
     struct tb_list node;
     uint32_t first, size;  /* of all hosts */
@@ -120,40 +118,6 @@ int tb_host_worlds_expect(struct tb_host_worlds *w, struct tb_reader *r, struct 
     tb_put_u32(tb_uplink_begin(w->uplink, TB_CONTROL_WORLD_TOLD), first);
     tb_uplink_end(w->uplink);
     return TB_OK;
-}
-
-int tb_host_worlds_keep_early(struct tb_host_worlds *w, struct tb_reader *r)
-{
-    size_t length;
-    const void *rest = tb_get_rest(r, &length);
-    if (r->error != TB_OK)
-        return r->error;
-    if (length > EARLY_LIMIT - sizeof length - w->early_bytes)
-        return tb_error(TB_ERR_LIMIT, "too many processes were started before this host knows the others");
-    uint8_t *grown = realloc(w->early, w->early_bytes + sizeof length + length);
-    if (grown == NULL)
-        return tb_error(TB_ERR_MEMORY, "no memory for processes that are started early");
-    memcpy(grown + w->early_bytes, &length, sizeof length);
-    memcpy(grown + w->early_bytes + sizeof length, rest, length);
-    w->early = grown;
-    w->early_bytes += sizeof length + length;
-    return TB_OK;
-}
-
-int tb_host_worlds_take_early(struct tb_host_worlds *w, struct tb_address_book *book, uint32_t host)
-{
-    int rc = TB_OK;
-    size_t length;
-    for (size_t at = 0; at < w->early_bytes && rc == TB_OK; at += sizeof length + length) {
-        struct tb_reader r;
-        memcpy(&length, w->early + at, sizeof length);
-        tb_reader_open(&r, w->early + at + sizeof length, length);
-        rc = tb_host_worlds_expect(w, &r, book, host);
-    }
-    free(w->early);
-    w->early = NULL;
-    w->early_bytes = 0;
-    return rc;
 }
 
 /* The variables of a program of the job, but for those that the spawn gives other values. */

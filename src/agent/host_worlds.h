@@ -13,8 +13,6 @@ struct tb_host_worlds {
     struct tb_local_ranks_events events;
     struct tb_local_ranks *begun; /* those with which the job has begun: the owner's */
     struct tb_list more;          /* the others, from when on they are expected */
-    uint8_t *early; /* lists of ranges that came before the address book, each behind its length; or NULL */
-    size_t early_bytes;
     uint64_t owed;       /* bytes of output of worlds that were closed, for which there was no room again yet */
     uint32_t unanswered; /* of them, those that have not answered what their ranks wait for */
 };
@@ -26,9 +24,6 @@ void tb_host_worlds_settle(struct tb_host_worlds *worlds); /* closes what has en
 /* TB_CONTROL_WORLD: the book grows, which the ranks see at once, and the launcher is told. */
 int tb_host_worlds_expect(struct tb_host_worlds *worlds, struct tb_reader *r, struct tb_address_book *book,
                           uint32_t host);
-/* The same before the book is there, which a spawn of a rank elsewhere may overtake; and when it is. */
-int tb_host_worlds_keep_early(struct tb_host_worlds *worlds, struct tb_reader *r);
-int tb_host_worlds_take_early(struct tb_host_worlds *worlds, struct tb_address_book *book, uint32_t host);
 /* TB_CONTROL_WORLD_START. `start` is as for the first ones. If it fails, the launcher is told why. */
 void tb_host_worlds_start(struct tb_host_worlds *worlds, struct tb_reader *r, const struct tb_rank_start *start);
 /* TB_CONTROL_WORLD_END, _ANSWER or _LOST; false: it is something else. */

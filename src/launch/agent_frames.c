@@ -137,7 +137,7 @@ static void take_gone(const struct tb_agent_frame_events *events, struct tb_host
 
 static void take_idle(const struct tb_agent_frame_events *events, struct tb_host_agent *agent, struct tb_reader *r)
 {
-    if (agent->idle || agent->phase != TB_HOST_AGENT_STARTED)
+    if (agent->idle || agent->phase != TB_HOST_AGENT_STARTED || (agent->spare && agent->ended < agent->rank_count))
         return;
     tb_host_agent_take_idle(agent);
     events->idle(events->context, agent);

@@ -413,7 +413,7 @@ static uint32_t *list_examples(const struct tb_grid_plan *plan, const struct tb_
     for (uint32_t i = 0; examples != NULL && i < plan->routes.class_count; i++)
         examples[i] = TB_GRID_NONE;
     for (uint32_t i = placement->book.host_count; examples != NULL && i-- > 0;)
-        if (tb_placement_carries(placement, i))
+        if (tb_placement_carries(placement, i) && !plan->missing[placement->entries[i]])
             examples[host_class(plan, placement, i)] = (uint32_t)placement->entries[i];
     if (examples == NULL)
         tb_error(TB_ERR_MEMORY, "no memory for the hosts of %s", plan->grid->file);

@@ -316,6 +316,13 @@ void tb_host_agent_take_idle(struct tb_host_agent *agent)
     agent->idle = true;
 }
 
+void tb_host_agent_wake(struct tb_host_agent *agent)
+{
+    TB_ASSERT(agent->spare);
+    agent->counts->idle -= agent->idle;
+    agent->idle = false;
+}
+
 /* ---- through a parent -------------------------------------------------------------------------------------------- */
 
 void tb_host_agent_take_bytes(struct tb_host_agent *agent, const uint8_t *bytes, size_t length)

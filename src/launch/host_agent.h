@@ -82,7 +82,7 @@ struct tb_host_agent {
     uint32_t next_have, next;
     bool returning;           /* it has come, but does not know yet that it was let in */
     bool idle;                /* nothing more comes from its ranks */
-    bool spare;               /* it has none at first, and waits for more when all that it has been given have ended */
+    bool spare;               /* it has none at first, and can be given more when all that it has had have ended */
     bool moved;               /* it has come by another agent, so how its shell ends does not matter */
     bool manual;              /* somebody starts its agent by hand */
     struct tb_tls_stream tls; /* open when such an agent has come */
@@ -111,6 +111,7 @@ void tb_host_agent_take_ready(struct tb_host_agent *agent);
 void tb_host_agent_take_told(struct tb_host_agent *agent);
 void tb_host_agent_take_started(struct tb_host_agent *agent);
 void tb_host_agent_take_idle(struct tb_host_agent *agent);
+void tb_host_agent_wake(struct tb_host_agent *agent); /* a spare one gets ranks */
 
 /* What it says makes no sense (tb_error_story): reported as damaged, and given up. */
 void tb_host_agent_complain_damaged(struct tb_host_agent *agent);

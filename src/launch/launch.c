@@ -219,7 +219,7 @@ static void check_idle(struct tb_launch *launch)
     bool any = false;
     for (uint32_t i = 0; i < launch->agents.count; i++) {
         const struct tb_host_agent *agent = &launch->agents.all[i];
-        if (!agent->idle && agent->phase < TB_HOST_AGENT_GONE && !(agent->spare && agent->ended == agent->rank_count))
+        if (!agent->idle && agent->phase < TB_HOST_AGENT_GONE)
             return;
         any = any || agent->phase < TB_HOST_AGENT_GONE;
     }
@@ -235,9 +235,9 @@ static bool go_on_without(struct tb_launch *launch, struct tb_host_agent *agent,
     tb_meetings_lose(&launch->spawns.meetings, agent->host);
     if (launch->ending || !tb_stand_ins_exist(&launch->plan, &launch->agents, agent))
         return false;
-    tb_job_report_say(&launch->report,
-                      "the agent on gateway %s of cluster %s is gone%s%s%s; the job goes on without it", agent->name,
-                      agent->cluster, why != NULL ? " (" : "", why != NULL ? why : "", why != NULL ? ")" : "");
+    tb_job_report_say(&launch->report, "the agent on %s %s of cluster %s is gone%s%s%s; the job goes on without it",
+                      agent->spare ? "host" : "gateway", agent->name, agent->cluster, why != NULL ? " (" : "",
+                      why != NULL ? why : "", why != NULL ? ")" : "");
     if (tb_stand_ins_take_over(&launch->plan, &launch->agents, agent) != TB_OK)
         fail(launch, 1, "%s", tb_error_story());
     tb_detours_forget(&launch->detours, agent->host);
@@ -531,7 +531,7 @@ static void settle(struct tb_loop *loop)
 {
     struct tb_launch *launch = TB_CONTAINER(loop, struct tb_launch, loop);
     tb_input_pump(&launch->input);
-    if (launch->parting || (launch->plan.placement.spare_count > 0 && !launch->ending))
+    if (launch->parting)
         check_idle(launch);
     tb_name_client_settle(&launch->names);
     tb_host_agents_flush(&launch->agents);

@@ -170,8 +170,8 @@ void tb_options_list(FILE *to); /* every option that there is, with what becomes
 /* ---- placement --------------------------------------------------------------------------------------------------- */
 
 /* Where the ranks go: fills the address book's hosts (name, ranks) and ranges, and the programs. Hosts without a rank
- * are left out; entries[i] is the index in options->hosts (or -1: this host, when none was named) of book host i, and
- * wheres[i] what is known of where it is. */
+ * are left out unless -usize wants room there; entries[i] is the index in options->hosts (or -1: this host, when none
+ * was named) of book host i, and wheres[i] what is known of where it is. */
 struct tb_placement {
     struct tb_address_book book;
     uint32_t app_count;

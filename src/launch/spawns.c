@@ -210,7 +210,8 @@ static int choose_host(const struct tb_spawns *spawns, const char *list, uint32_
         bool may = *list != 0 ? names_host(list, spawns->book->hosts[i].name)
                               : spawns->book->hosts[i].rank_count > 0 || agent->spare;
         uint32_t load = agent->rank_count - agent->ended + more[i];
-        if (!may || !tb_host_agent_is_ready(agent) || agent->idle || load >= least || load >= TB_HOST_RANKS_LIMIT)
+        if (!may || !tb_host_agent_is_ready(agent) || (agent->idle && !agent->spare) || load >= least ||
+            load >= TB_HOST_RANKS_LIMIT)
             continue;
         least = load;
         *chosen = i;
@@ -305,6 +306,9 @@ static void tell_agents(struct tb_spawns *spawns, struct spawned_world *world)
             continue;
         tb_worlds_put(tb_control_stream_begin(&agent->control, TB_CONTROL_WORLD), world->ranges, world->range_count);
         tb_control_stream_end(&agent->control);
+        for (uint32_t k = 0; k < world->range_count; k++)
+            if (agent->spare && world->ranges[k].host == i)
+                tb_host_agent_wake(agent);
         world->untold[i] = true;
         world->untold_count++;
     }

@@ -1,5 +1,6 @@
 /* Starts two processes on each of the hosts that it is given, again and again: usage: spare UNIVERSE HOST... Those of
- * one call share memory, so they are on one host, and not with those of another. For tests/fault/options. */
+ * one call share memory, so they are on one host, and not with those of another. For tests/fault/options and
+ * tests/lab/grid-run. */
 #include <mpi.h>
 
 #include <stdio.h>
@@ -58,7 +59,10 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) {
+        const char *late = getenv("SPARE_LATE"); /* what new processes leave running when they end */
         meet(parent, 1);
+        if (late != NULL && system(late) != 0)
+            return 1;
     } else {
         MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &universe, &known);
         check("universe", atoi(argv[1]), known ? *universe : 0);
