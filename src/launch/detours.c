@@ -80,8 +80,16 @@ void tb_detours_heard(struct tb_detours *detours, uint32_t host)
     tb_link_states_heard(&detours->connections, host);
 }
 
+/* Whoever has used one that died asks it until the job ends. */
+static bool is_gone(const struct tb_detours *detours, uint32_t host)
+{
+    return host >= detours->agents->count || detours->agents->all[host].phase >= TB_HOST_AGENT_GONE;
+}
+
 void tb_detours_report(struct tb_detours *detours, uint32_t host, const struct tb_agent_link *link)
 {
+    if (is_gone(detours, link->host))
+        return;
     bool connection = link->state == TB_LINK_STUCK || link->state == TB_LINK_PASSES;
     bool bad = link->state == TB_LINK_STUCK || link->state == TB_LINK_SILENT;
     tb_link_states_report(connection ? &detours->connections : &detours->states, host, link->host, bad, link->time,

@@ -27,7 +27,8 @@ int tb_detours_open(struct tb_detours *detours, struct tb_loop *loop, struct tb_
                     struct tb_host_agents *agents, const struct tb_detours_events *events);
 void tb_detours_close(struct tb_detours *detours); /* a zeroed one too */
 void tb_detours_stop(struct tb_detours *detours);  /* the job is being ended */
-/* Something has come from the agent of a host; it has told this of another; or it is gone. */
+/* Something has come from the agent of a host; it has told this of another; or it is gone. What is told of one that is
+ * gone does not count: its way may be that of others who live. */
 void tb_detours_heard(struct tb_detours *detours, uint32_t host);
 void tb_detours_report(struct tb_detours *detours, uint32_t host, const struct tb_agent_link *link);
 void tb_detours_forget(struct tb_detours *detours, uint32_t host);

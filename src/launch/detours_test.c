@@ -17,6 +17,12 @@ static const char gates[] = "clusters:\n"
                             "  - {name: farm, gateways: [g1, g2], hosts: [g1:0, g2:0, f1:1]}\n"
                             "links: [{from: g1, to: office, latency: 4}, {from: g2, to: office, latency: 20}]\n";
 
+/* Both gateways cross the same link, and there is no other. */
+static const char shared[] = "clusters:\n"
+                             "  - {name: office, hosts: ['o[1-2]:1']}\n"
+                             "  - {name: farm, gateways: [g1, g2], hosts: [g1:0, g2:0, f1:1]}\n"
+                             "links: [{from: office, to: farm, latency: 4}]\n";
+
 /* A job on a grid whose agents are only streams: what is queued for them is looked at. */
 struct world {
     struct virtual_loop loop;
@@ -46,13 +52,13 @@ static void fail_job(void *context, const char *text)
     snprintf(w->text, sizeof w->text, "%s", text);
 }
 
-static void world_open(struct world *w)
+static void world_open_on(struct world *w, const char *grid)
 {
     memset(w, 0, sizeof *w);
     char *words[] = {(char *)"x", NULL};
     assert_int_equal(virtual_loop_open(&w->loop), TB_OK);
     w->loop.now = 100 * SECOND;
-    assert_int_equal(tb_grid_parse(&w->grid, gates, strlen(gates), "g.yaml"), TB_OK);
+    assert_int_equal(tb_grid_parse(&w->grid, grid, strlen(grid), "g.yaml"), TB_OK);
     assert_int_equal(tb_options_parse(&w->options, words), TB_OK);
     w->options.grid = &w->grid;
     assert_int_equal(tb_host_list_take(&w->options.hosts, &w->grid, w->missing), TB_OK);
@@ -73,6 +79,11 @@ static void world_open(struct world *w)
     assert_int_equal(tb_detours_open(&w->detours, &w->loop.loop, &w->plan, &w->agents,
                                      &(struct tb_detours_events){.context = w, .say = say, .fail = fail_job}),
                      TB_OK);
+}
+
+static void world_open(struct world *w)
+{
+    world_open_on(w, gates);
 }
 
 static void world_close(struct world *w)
@@ -198,12 +209,52 @@ static void connections_are_not_links(void **state)
     world_close(&w);
 }
 
+static void report(struct world *w, const char *from, const char *to, uint64_t time)
+{
+    struct tb_agent_link link = {.host = find(w, to), .state = TB_LINK_SILENT, .time = time, .why = "no answer"};
+    tb_detours_report(&w->detours, find(w, from), &link);
+}
+
+/* A gateway has died, and an agent that has used it asks it until the end. The other gateway has the same link, which
+ * is cut long after that: only then anything has been silent. */
+static void nothing_that_is_told_of_the_dead_counts(void **state)
+{
+    struct world w;
+    world_open_on(&w, shared);
+    tb_param.link_patience = 20 * SECOND;
+    for (uint64_t i = 0; i < 40; i++) {
+        uint32_t g1 = find(&w, "g1");
+        for (uint32_t host = 0; host < w.agents.count; host++)
+            if (host != g1 || i < 2)
+                tb_detours_heard(&w.detours, host);
+        report(&w, "o1", "g1", (3 + i) * SECOND);
+        if (i == 2) {
+            w.agents.all[g1].phase = TB_HOST_AGENT_GONE;
+            tb_detours_forget(&w.detours, g1);
+        }
+        if (i >= 30) {
+            report(&w, "o1", "g2", (i - 27) * SECOND);
+            report(&w, "g2", "o1", (i - 27) * SECOND);
+        }
+        for (int k = 0; k < 10; k++)
+            virtual_loop_pass(&w.loop, SECOND / 10);
+        assert_int_equal(w.detours.states.way_count, i < 2 || i >= 30 ? 1 : 0);
+    }
+    assert_int_equal(w.failed, 0);
+    assert_int_equal(w.said, 1);
+    assert_non_null(strstr(w.text, "host o1 gets no answer from host g2) and there is no way around it"));
+    struct tb_agent_link nobody = {.host = w.agents.count, .state = TB_LINK_SILENT, .why = "nonsense"};
+    tb_detours_report(&w.detours, find(&w, "o1"), &nobody);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_hear_of_other_ways),
         cmocka_unit_test(nobody_hears_without_another_way),
         cmocka_unit_test(connections_are_not_links),
+        cmocka_unit_test(nothing_that_is_told_of_the_dead_counts),
     };
     tb_param_load();
     return cmocka_run_group_tests(tests, NULL, NULL);
