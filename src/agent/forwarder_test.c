@@ -440,10 +440,11 @@ static void who_speaks_for_others_is_cut_off(void **state)
         bool good;
     } frames[] = {
         {2, {JOB, 2}, {JOB, 1}, TB_KIND_EAGER, false, true},
-        {2, {JOB, 3}, {JOB, 1}, TB_KIND_EAGER, true, false},     /* another rank */
-        {2, {JOB + 1, 2}, {JOB, 1}, TB_KIND_EAGER, true, false}, /* of another job */
-        {2, {JOB, 2}, {JOB, 2}, TB_KIND_EAGER, true, false},     /* to itself */
-        {2, {JOB, 2}, {JOB, RANKS}, TB_KIND_EAGER, true, false}, /* to nobody */
+        {2, {JOB, 3}, {JOB, 1}, TB_KIND_EAGER, true, false},          /* another rank */
+        {2, {JOB + 1, 2}, {JOB, 1}, TB_KIND_EAGER, true, false},      /* of another job */
+        {2, {JOB, 2}, {JOB, 2}, TB_KIND_EAGER, true, false},          /* to itself */
+        {2, {JOB, 2}, {JOB, RANKS}, TB_KIND_EAGER, true, false},      /* to nobody */
+        {2, {JOB, 2}, {JOB, LOCAL_RANKS}, TB_KIND_HOST, true, false}, /* as only agents may */
         {2, {JOB, 2}, {JOB, TB_PROC_AGENT | 1}, TB_KIND_HOST, true, false},
         {2, {JOB, 2}, {JOB, TB_PROC_AGENT}, TB_KIND_HOST, true, false},
         {TB_PROC_AGENT | 1, {JOB, LOCAL_RANKS}, {JOB, 1}, TB_KIND_EAGER, false, true},

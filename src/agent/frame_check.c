@@ -13,6 +13,8 @@ static int refuse(struct tb_proc from, const char *what, struct tb_proc whose)
 static int check_rank(const struct tb_member *member, struct tb_proc from, const struct tb_cargo *cargo)
 {
     struct tb_proc to = cargo->destination;
+    if (cargo->envelope->message.kind == TB_KIND_HOST)
+        return tb_error(TB_ERR_PROTOCOL, "rank %u sent nonsense to its agent: what only agents say", from.index);
     if (cargo->source.job != from.job || cargo->source.index != from.index)
         return refuse(from, "a frame of", cargo->source);
     if (to.job != from.job || !tb_address_book_knows(member->book, to.index) || to.index == from.index)
