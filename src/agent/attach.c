@@ -21,6 +21,12 @@ static void close_attempt(struct tb_attach *attach)
     attach->tls = NULL;
 }
 
+/* Who proves the key and then hangs up is there, but unsure of the launcher itself for now. */
+static bool is_unsure(const struct tb_attach *attach, int rc)
+{
+    return attach->stage == TB_ATTACH_SECURING && rc == TB_ERR_CLOSED;
+}
+
 /* This one it is not; `refused`: because nobody is there. */
 static void give_up_attempt(struct tb_attach *attach, bool refused)
 {
@@ -156,6 +162,7 @@ static void attempt_ready(struct tb_watch *watch, uint32_t events)
         if (rc == TB_AGAIN)
             return;
         if (rc != TB_OK) {
+            attach->unsure = attach->unsure || is_unsure(attach, rc);
             give_up_attempt(attach, errno == ECONNREFUSED || rc == TB_ERR_CLOSED || rc == TB_ERR_PEER);
             return;
         }
@@ -176,13 +183,22 @@ static void timer_fires(struct tb_timer *timer)
         try_next(attach);
 }
 
-/* All were tried; again after a moment, unless nobody can be left. */
-static void end_round(struct tb_attach *attach)
+static void begin_round(struct tb_attach *attach)
 {
-    attach->rounds = attach->refused ? attach->rounds + 1 : 0;
     attach->host = attach->address = 0;
     attach->refused = true;
-    if (attach->rounds >= ROUNDS || tb_loop_now(attach->loop) - attach->since > tb_param.link_patience) {
+    attach->unsure = false;
+}
+
+/* All were tried; again after a moment, unless nobody can be left. Those who are unsure may all wait for each other. */
+static void end_round(struct tb_attach *attach)
+{
+    uint64_t now = tb_loop_now(attach->loop);
+    attach->hopeful = attach->refused ? attach->hopeful : now;
+    bool for_now = attach->unsure && now - attach->hopeful <= attach->patience;
+    attach->rounds = attach->refused && !for_now ? attach->rounds + 1 : 0;
+    begin_round(attach);
+    if (attach->rounds >= ROUNDS || now - attach->since > tb_param.link_patience) {
         attach->busy = false;
         tb_timer_clear(&attach->timer);
         attach->events.failed(attach->events.context);
@@ -240,7 +256,7 @@ void tb_attach_set_stand_ins(struct tb_attach *attach, const struct tb_key *key,
 
 void tb_attach_insist(struct tb_attach *attach, uint64_t patience)
 {
-    attach->since = tb_loop_now(attach->loop);
+    attach->since = attach->hopeful = tb_loop_now(attach->loop);
     attach->rounds = 0;
     attach->refused = false;
     attach->patience = patience;
@@ -253,8 +269,8 @@ void tb_attach_begin(struct tb_attach *attach, uint32_t expected, uint64_t patie
     attach->busy = true;
     attach->expected = expected;
     attach->patience = patience;
-    attach->since = tb_loop_now(attach->loop);
-    attach->host = attach->address = attach->rounds = 0;
-    attach->refused = true;
+    attach->since = attach->hopeful = tb_loop_now(attach->loop);
+    attach->rounds = 0;
+    begin_round(attach);
     tb_timer_set(attach->loop, &attach->timer, 0);
 }

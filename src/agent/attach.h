@@ -32,11 +32,13 @@ struct tb_attach {
     uint32_t count, hosts[TB_ATTACH_STAND_INS];
     bool busy;         /* we try */
     uint32_t expected; /* the frame that we expect next */
-    uint64_t patience; /* with the launcher, once a stand-in has told it of us */
+    uint64_t patience; /* with the launcher, once a stand-in has told it of us; and with stand-ins that are unsure */
     uint64_t since;
+    uint64_t hopeful;       /* when somebody did not refuse last; or `since` */
     uint32_t host, address; /* which one is being tried */
-    uint32_t rounds;        /* in which nobody was even silent */
-    bool refused;           /* by all so far in this round */
+    uint32_t rounds;        /* in which nobody was even silent or unsure */
+    bool refused;           /* by all so far in this round, */
+    bool unsure;            /* but one or more only for now: the launcher is not heard there either */
     enum tb_attach_stage stage;
     struct tb_watch watch;
     struct tb_timer timer;

@@ -328,6 +328,39 @@ static void nobody_stands_in(void **state)
     }
 }
 
+/* A stand-in that has not heard the launcher for a moment itself hangs up. That may pass; but not for ever, since
+ * several may wait for each other when the launcher is gone. */
+static void an_unsure_stand_in_is_tried_again(void **state)
+{
+    for (int recovers = 1; recovers >= 0; recovers--) {
+        struct world w;
+        struct stand_in s;
+        struct tb_key secret;
+        uint8_t next[4];
+        world_open(&w);
+        name_stand_in(&w);
+        shutdown(w.launcher.out, SHUT_RDWR);
+        uint64_t begun = w.t.now;
+        virtual_loop_turn(&w.t);
+        for (int round = 0; round < (recovers ? 10 : 100) && w.lost == 0; round++) {
+            close(accept_agent(&w, TB_WELCOME_OK, TB_FEATURE_TLS, &secret));
+            await_end_of_attempt(&w);
+            virtual_loop_pass(&w.t, PAUSE);
+        }
+        assert_int_equal(w.lost, !recovers);
+        if (recovers) {
+            stand_in_open(&s, &w, next, sizeof next);
+            stand_in_send(&s, &w, (uint8_t[]){0, 0, 0, 0}, 4);
+            await_end_of_attempt(&w);
+            assert_false(tb_uplink_is_down(&w.uplink));
+            stand_in_close(&s);
+        } else {
+            assert_in_range(w.t.now - begun, HEARTBEAT, (uint64_t)HEARTBEAT + 10 * PAUSE);
+        }
+        world_close(&w);
+    }
+}
+
 /* Whoever accepts and is silent may only be slow; but not for ever. */
 static void silent_stand_ins_are_tried_for_long(void **state)
 {
@@ -367,6 +400,7 @@ int main(void)
         cmocka_unit_test(plain_streams_are_refused),
         cmocka_unit_test(injected_frames_are_refused),
         cmocka_unit_test(nobody_stands_in),
+        cmocka_unit_test(an_unsure_stand_in_is_tried_again),
         cmocka_unit_test(silent_stand_ins_are_tried_for_long),
         cmocka_unit_test(at_the_end_nobody_is_asked),
     };
