@@ -203,7 +203,8 @@ static void reroute(struct tb_forwarder *f, struct tb_neighbour *n)
         const struct tb_cargo cargo = {.source = buffer->source, .destination = buffer->destination};
         struct tb_neighbour *to = route(f, &cargo, (enum tb_stream)buffer->stream, buffer->from, NULL);
         if (to != NULL && !to->left) {
-            buffer->via = tb_neighbour_host(to, f->member);
+            if (buffer->keeper != NULL)
+                tb_replay_move(&f->crossing.replay, buffer, tb_neighbour_host(to, f->member));
             enqueue(f, to, buffer);
             continue;
         }

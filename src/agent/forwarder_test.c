@@ -542,6 +542,46 @@ static void several_gateways_share(void **state)
     world_close(&w);
 }
 
+/* What has waited for a gateway and goes another way is that one's load from then on. */
+static void what_goes_another_way_leaves_nothing_behind(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    world_use_routes(&w);
+    w.routes[1].means = w.routes[2].means = TB_HOST_ROUTE_DIRECT;
+    w.routes[1].relays = w.routes[2].relays = 1;
+    w.routes[3] = (struct tb_host_route){.means = TB_HOST_ROUTE_RELAYED, .hop_count = 1, .hops = {1}};
+    uint32_t to = LOCAL_RANKS + 2, out = 0, in = 0, told = 0, frames = 4 * ((512u << 10) / TB_RELAY_PAYLOAD);
+    int a = world_join(&w, 0, TB_STREAM_BULK, 0), hops[2][2], small = 1;
+    for (uint32_t h = 0; h < 2; h++)
+        for (int s = 0; s < 2; s++)
+            hops[h][s] = world_join(&w, TB_PROC_AGENT | (1 + h), (enum tb_stream)s, 0);
+    setsockopt(hops[0][TB_STREAM_BULK], SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    for (uint64_t i = 0; i < frames; i++)
+        assert_true(world_put_frame(&w, a, &out, 0, to, i, TB_RELAY_PAYLOAD));
+    world_spin(&w, 5);
+    const struct tb_far_host *far = w.network.forwarder.crossing.replay.hosts[3];
+    size_t before = tb_far_host_loaded(far, 1);
+    assert_true(before > 0 && before == far->under_way && tb_far_host_loaded(far, 2) == 0);
+    assert_false(tb_far_host_uses(far, 2));
+    w.routes[3].hops[0] = 2;
+    tb_forwarder_reroute(&w.network.forwarder);
+    assert_true(tb_far_host_uses(far, 2));
+    assert_true(tb_far_host_loaded(far, 2) > 0);
+    assert_int_equal(tb_far_host_loaded(far, 1) + tb_far_host_loaded(far, 2), before);
+    for (int rounds = 0; rounds < 500 && tb_forwarder_kept(&w.network.forwarder, 0) > 0; rounds++) {
+        world_spin(&w, 1);
+        world_drain(&w, hops[1][TB_STREAM_BULK], &in);
+        world_receipt(&w, hops[1][TB_STREAM_SHORT], &told, 3, 0, to, frames);
+    }
+    assert_int_equal(tb_forwarder_kept(&w.network.forwarder, 0), 0);
+    assert_int_equal(far->under_way + tb_far_host_loaded(far, 1) + tb_far_host_loaded(far, 2), 0);
+    close(a);
+    for (int i = 0; i < 4; i++)
+        close(hops[i / 2][i % 2]);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -560,6 +600,7 @@ int main(void)
         cmocka_unit_test(ranks_do_not_ask),
         cmocka_unit_test(who_speaks_for_others_is_cut_off),
         cmocka_unit_test(several_gateways_share),
+        cmocka_unit_test(what_goes_another_way_leaves_nothing_behind),
     };
     tb_param_load();
     tb_log_threshold = TB_LOG_ERROR;

@@ -298,6 +298,17 @@ void tb_replay_return(struct tb_replay *r, struct tb_frame_buffer *b)
     hunger(r, p);
 }
 
+void tb_replay_move(struct tb_replay *r, struct tb_frame_buffer *b, uint32_t via)
+{
+    struct tb_far_host *host = b->keeper->host;
+    if (b->stream == TB_STREAM_BULK) {
+        tb_far_host_unload(host, b->via, b->weight);
+        tb_far_host_load(host, via, b->weight);
+    }
+    tb_far_host_use(host, via);
+    b->via = via;
+}
+
 /* What has left its queue, or was dropped from it, was sent just now. */
 static void count_left(struct tb_replay *r)
 {

@@ -63,6 +63,8 @@ void tb_replay_arrived(struct tb_replay *replay, uint32_t source, uint32_t desti
 void tb_replay_take(struct tb_replay *replay, uint32_t host, uint64_t echo, struct tb_reader *items);
 void tb_replay_settle(struct tb_replay *replay); /* looks after what has left its queue, and sends what waits */
 void tb_replay_tick(struct tb_replay *replay);
+/* A queued frame takes another hop than before; it is still to be queued there. */
+void tb_replay_move(struct tb_replay *replay, struct tb_frame_buffer *buffer, uint32_t via);
 /* A queued frame finds no way any more: it waits here for one. */
 void tb_replay_return(struct tb_replay *replay, struct tb_frame_buffer *buffer);
 /* The connections with the agent of a host have changed, perhaps broken; TB_REPLAY_ALL: the routes have changed.
