@@ -91,8 +91,8 @@ static void note_answers(struct tb_hop_peer *peer)
     tb_packet_size_answered(&peer->packet_size, last);
 }
 
-/* Of one that has been silent since then. */
-static void end_if_silent(struct tb_hop_peer *peer, struct tb_hop_connection *connection, uint64_t since, bool again)
+/* Of one that has been silent since then. True: all others have something to say. */
+static bool end_if_silent(struct tb_hop_peer *peer, struct tb_hop_connection *connection, uint64_t since, bool again)
 {
     const struct tb_hop_set_events *events = &peer->hop_set->events;
     uint64_t now = tb_loop_now(peer->hop_set->loop);
@@ -101,22 +101,22 @@ static void end_if_silent(struct tb_hop_peer *peer, struct tb_hop_connection *co
     switch (tb_packet_size_judge(&peer->packet_size, connection->watch.descriptor, quiet, now)) {
     case TB_PACKET_TOO_LARGE:
         events->small(events->context, peer);
-        tb_hop_peer_ask(peer, 0); /* so that the other side hears of it before it makes a new one */
         tb_hop_connection_give_up(connection, TB_PACKET_STORY);
-        return;
+        return true;
     case TB_PACKET_NONE:
         tb_packet_size_stuck(&peer->packet_size, connection->watch.descriptor, connection->stream, since, now);
         tb_hop_connection_give_up(connection, TB_PACKET_STORY);
-        return;
+        return false;
     case TB_PACKET_DEAD:
         peer->dead_since[connection->stream] = since;
         tb_hop_connection_give_up(connection, DEAD_STORY);
-        return;
+        return false;
     case TB_PACKET_UNKNOWN:
         break;
     }
     if (now - since > (again ? AGAIN_NS : SILENCE_NS))
         tb_hop_connection_give_up(connection, "no answer");
+    return false;
 }
 
 void tb_hop_peer_miss(struct tb_hop_peer *peer, enum tb_stream stream, uint64_t since, uint64_t latency)
@@ -153,6 +153,7 @@ uint64_t tb_hop_peer_stuck_since(struct tb_hop_peer *peer, const char **why)
 uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again)
 {
     uint64_t now = tb_loop_now(peer->hop_set->loop), last = 0;
+    bool tell = false;
     note_answers(peer);
     for (int i = 0; i < TB_STREAM_COUNT; i++) {
         struct tb_hop_connection *connection;
@@ -161,12 +162,14 @@ uint64_t tb_hop_peer_progress(struct tb_hop_peer *peer, bool again)
             if (since != 0 && connection->ping.acked_at > last) /* a question that was just asked is no progress */
                 last = connection->ping.acked_at;
             if (since != 0)
-                end_if_silent(peer, connection, since, again);
+                tell = end_if_silent(peer, connection, since, again) || tell;
             else if (is_stalled(connection) ||
                      is_unheard(connection, now)) /* the agent is heard, so nobody else asks */
                 tb_hop_connection_ask(connection, 0);
         }
     }
+    if (tell) /* so that the other side hears of it before it makes a new one; whoever is asked may end by that */
+        tb_hop_peer_ask(peer, 0);
     return last;
 }
 
