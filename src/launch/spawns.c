@@ -180,19 +180,15 @@ static int check_names(const struct tb_spawns *spawns, const char *list)
     for (const char *word = list; *word != 0; word += *word == ',') {
         size_t length = strcspn(word, ",");
         char name[256];
-        bool known = length < sizeof name;
+        bool known = false;
         snprintf(name, sizeof name, "%.*s", (int)length, word);
-        for (uint32_t i = 0; known && i <= spawns->book->host_count; i++) {
-            known = i < spawns->book->host_count;
-            if (known && names_host(name, spawns->book->hosts[i].name))
-                break;
-        }
+        for (uint32_t i = 0; i < spawns->book->host_count && length < sizeof name && !known; i++)
+            known = names_host(name, spawns->book->hosts[i].name);
         if (!known)
-            return tb_error(
-                TB_ERR_ARGUMENT,
-                "the job has no host \"%s\": processes can be started where it has begun with a rank, and on "
-                "other hosts that mpiexec was given, as far as -usize wants room for them",
-                name);
+            return tb_error(TB_ERR_ARGUMENT,
+                            "the job has no host \"%s\": processes can be started where it has begun with a rank, and "
+                            "on other hosts that mpiexec was given, as far as -usize wants room for them",
+                            name);
         word += length;
     }
     return TB_OK;
