@@ -330,14 +330,13 @@ static void *post_when_asked(void *context)
 {
     struct tb_engine *e = channels[0][1]->engine;
     const uint32_t one = 1;
-    bool asked = false;
-    for (int i = 0; i < 30000 && !asked; i++) {
+    bool answered = false;
+    for (int i = 0; i < 30000 && !answered; i++) {
         usleep(1000);
         tb_engine_lock(e);
-        asked = e->deadlock.round > 0;
+        answered = e->deadlock.round > 0 && tb_list_empty(&e->deadlock.questions);
         tb_engine_unlock(e);
     }
-    usleep(50000); /* and has been answered */
     tb_window_post(windows[0][1], &one, 1);
     return NULL;
 }
