@@ -229,13 +229,14 @@ static void flush(struct tunnel *tunnel)
     tb_loop_change(loop, &tunnel->stream, tunnel->stream.events & ~(uint32_t)EPOLLOUT);
 }
 
-/* A launcher that does not keep up: whoever speaks behind us waits, too. */
+/* A launcher that does not keep up: whoever speaks behind us waits, too. That he has hung up is said anyway, but once
+ * is enough. */
 static bool has_to_wait(struct tb_tunnels *tunnels, struct tb_watch *watch)
 {
     if (tb_uplink_queued(tunnels->uplink) <= AHEAD_LIMIT)
         return false;
     tunnels->paused = true;
-    tb_loop_change(tunnels->loop, watch, watch->events & ~(uint32_t)EPOLLIN);
+    tb_loop_change(tunnels->loop, watch, (watch->events & ~(uint32_t)EPOLLIN) | (uint32_t)EPOLLET);
     return true;
 }
 
@@ -291,7 +292,7 @@ void tb_tunnels_settle(struct tb_tunnels *tunnels)
     struct tunnel *tunnel;
     tunnels->paused = false;
     TB_LIST_EACH (tunnel, &tunnels->all, struct tunnel, node) {
-        tb_loop_change(tunnels->loop, &tunnel->stream, tunnel->stream.events | EPOLLIN);
+        tb_loop_change(tunnels->loop, &tunnel->stream, (tunnel->stream.events & ~(uint32_t)EPOLLET) | EPOLLIN);
         tb_loop_change(tunnels->loop, &tunnel->errors, EPOLLIN);
     }
 }

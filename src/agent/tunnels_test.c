@@ -331,6 +331,39 @@ static void a_flood_of_errors_is_bounded(void **state)
     world_close(&w);
 }
 
+/* One that has to wait and has hung up meanwhile keeps nobody busy, and is read to its end later. */
+static void who_waits_and_is_gone_costs_nothing(void **state)
+{
+    static const char *const scripts[] = {"exec 3<&0; { read x <&3; kill -9 $$; } & exec yes",
+                                          "exec 3<&0; { read x <&3; kill -9 $$; } & exec yes >&2"};
+    for (int errors = 0; errors < 2; errors++) {
+        struct world w;
+        int wakes = 0;
+        world_open(&w);
+        start_shell(&w, 7, scripts[errors], "sh -c");
+        for (int i = 0; i < 10000 && !w.tunnels.paused; i++) {
+            struct pollfd ready = {.fd = w.t.loop.epoll, .events = POLLIN};
+            virtual_loop_turn(&w.t);
+            poll(&ready, 1, 1);
+        }
+        assert_true(w.tunnels.paused);
+        send_bytes(&w, 7, "now\n");
+        siginfo_t info;
+        assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+        for (int i = 0; i < 30; i++) {
+            struct pollfd ready = {.fd = w.t.loop.epoll, .events = POLLIN};
+            wakes += poll(&ready, 1, 1);
+            virtual_loop_turn(&w.t);
+        }
+        assert_true(wakes < 20);
+        assert_true(w.tunnels.paused);
+        for (int i = 0; i < 20; i++)
+            await(&w, errors ? TB_CONTROL_TUNNEL_ERRORS : TB_CONTROL_TUNNEL);
+        assert_false(w.tunnels.paused);
+        world_close(&w);
+    }
+}
+
 /* ---- agents that have lost their stream -------------------------------------------------------------------------- */
 
 /* An agent connects; gives its end. */
@@ -575,6 +608,7 @@ int main(void)
         cmocka_unit_test(who_comes_beside_a_shell_is_refused),
         cmocka_unit_test(a_slow_launcher_stops_the_reading),
         cmocka_unit_test(a_flood_of_errors_is_bounded),
+        cmocka_unit_test(who_waits_and_is_gone_costs_nothing),
     };
     signal(SIGPIPE, SIG_IGN);
     tb_param_load();
