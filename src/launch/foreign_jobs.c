@@ -180,8 +180,8 @@ static int check_port(const struct tb_foreign_jobs *jobs, const struct tb_meetin
         return tb_error(TB_ERR_CLOSED,
                         "the port \"%.*s\" is of another job, and names no address: it can be reached in its job alone",
                         length, meeting->name);
-    if (tb_foreign_alike_far(jobs->book, port->job, 0) ==
-        TB_OK) /* else it would be refused at the latest when they meet */
+    /* What is too near for any two jobs would be refused at the latest when they meet. */
+    if (tb_foreign_alike_far(jobs->book, port->job, 0) == TB_OK)
         return TB_OK;
     return tb_error(
         TB_ERR_CLOSED,
