@@ -162,54 +162,77 @@ static void contexts_with_the_same_members(void **state)
  */
 
 #define WISHES 200u /* of each member, which is more than there are places for it */
+#define LONGS  8u
+#define LONGER (LENGTH + 1000u)
 
 static uint32_t wishes_left;
+static struct tb_multicast_operation wishes[3][WISHES];
 
 static void wish_done(struct tb_multicast_operation *o, int error)
 {
     assert_int_equal(error, TB_OK);
-    assert_memory_equal(o->payload.base, play_bytes(o->number), 100);
+    assert_memory_equal(o->payload.base, play_bytes(o->number), o->length);
     wishes_left--;
 }
 
-static void wishes_start(struct tb_multicast_operation *all, char (*rooms)[100], uint32_t host)
+static void wish_start(uint32_t host, uint64_t number, uint64_t length)
 {
-    for (uint32_t i = 0; i < WISHES; i++) {
-        all[i] = operation_of(i, 100, host, 0, host == 0 ? (char *)play_bytes(i) : rooms[i]);
-        all[i].done = host == 0 ? tell_error : wish_done;
-        int result = tb_multicast_start(w.hosts[host].m, &all[i]);
-        assert_true(result == TB_PENDING || (host == 0 && result == TB_OK));
-    }
+    static char rooms[3][WISHES][100], longer[3][LONGS][LONGER];
+    struct tb_multicast_operation *o = &wishes[host][number];
+    char *room = length > sizeof rooms[0][0] ? longer[host][number] : rooms[host][number];
+    *o = operation_of(number, length, host, 0, host == 0 ? (char *)play_bytes(number) : room);
+    o->done = host == 0 ? tell_error : wish_done;
+    int result = tb_multicast_start(w.hosts[host].m, o);
+    assert_true(result == TB_PENDING || (host == 0 && result == TB_OK));
     world_wake(&w.hosts[host], w.now);
 }
 
-/* Members without datagrams wish for much before the root has begun: it soon comes, also what there was no place for.
- */
-static void wishes_without_a_place(void **state)
+/* Members without datagrams wish for so many before the root has begun, which has fewer places. */
+static void wishes_begin(uint32_t count, uint64_t length, uint32_t places)
 {
-    static struct tb_multicast_operation all[3][WISHES];
-    static char rooms[3][WISHES][100];
     begin(3, 1);
     for (uint32_t i = 1; i < 3; i++)
         w.hosts[i].deaf = true;
+    w.hosts[0].limits.rests = places;
     start(1);
     run_until(w.now + WORLD_MS);
     for (uint32_t i = 1; i < 3; i++) {
         tb_multicast_deafen(w.hosts[i].m, true);
-        wishes_start(all[i], rooms[i], i);
+        for (uint32_t number = 0; number < count; number++)
+            wish_start(i, number, length);
     }
-    wishes_left = 2 * WISHES;
+    wishes_left = 2 * count;
     run_until(w.now + 5 * WORLD_SECOND);
-    assert_int_equal(wishes_left, 2 * WISHES);
-    assert_true(w.hosts[0].m->rests_count > 0 && w.hosts[0].m->rests_count < 2 * WISHES);
-    wishes_start(all[0], rooms[0], 0);
+    assert_int_equal(wishes_left, 2 * count);
+    assert_true(w.hosts[0].m->rests_count > 0 && w.hosts[0].m->rests_count < 2 * count);
+}
+
+/* All has been begun, and comes soon. */
+static void wishes_end(uint32_t count)
+{
     for (uint64_t until = w.now + 200 * WORLD_MS; wishes_left > 0 && w.now < until && world_step(&w);)
         continue;
     assert_int_equal(wishes_left, 0);
     for (uint32_t i = 0; i < 3; i++)
-        tb_multicast_pass(w.hosts[i].m, 0, WISHES);
+        tb_multicast_pass(w.hosts[i].m, 0, count);
     assert_false(tb_multicast_rest_waits(w.hosts[0].m));
     end();
+}
+
+static void wishes_without_a_place(void **state)
+{
+    wishes_begin(WISHES, 100, tb_multicast_defaults().rests);
+    for (uint32_t i = 0; i < WISHES; i++)
+        wish_start(0, i, 100);
+    wishes_end(WISHES);
+}
+
+static void long_wishes_without_a_place(void **state)
+{
+    wishes_begin(LONGS, LONGER, 16);
+    for (uint32_t i = 0; i < LONGS; i++)
+        wish_start(0, i, LONGER);
+    wishes_end(LONGS);
 }
 
 /* ---- work ----------------------------------------------------------------------------------------------------------
@@ -239,6 +262,7 @@ int main(void)
         cmocka_unit_test(contexts_with_other_members),
         cmocka_unit_test(contexts_with_the_same_members),
         cmocka_unit_test(wishes_without_a_place),
+        cmocka_unit_test(long_wishes_without_a_place),
         cmocka_unit_test(nothing_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -424,8 +424,15 @@ void tb_multicast_family_poll(struct tb_multicast *m, struct tb_multicast_operat
 
 void tb_multicast_family_told(struct tb_multicast *m, struct tb_multicast_operation *o, bool begun)
 {
-    o->receive.certain = begun;
-    tb_multicast_schedule(m, o->receive.quiet_at);
+    struct tb_multicast_receive *r = &o->receive;
+    uint64_t soon = m->now + m->limits.wait_least; /* what it has asked for may be on its way */
+    r->certain = begun;
+    if (begun && r->next != TB_NEVER && r->next > soon) { /* there was no place for that, and is one now */
+        r->control_asks = 0;
+        r->next = soon;
+    }
+    tb_multicast_schedule(m, r->next);
+    tb_multicast_schedule(m, r->quiet_at);
 }
 
 void tb_multicast_family_leave(struct tb_multicast *m, struct tb_multicast_operation *o)

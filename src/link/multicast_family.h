@@ -34,7 +34,8 @@ bool tb_multicast_family_hear(struct tb_multicast *m, struct tb_multicast_operat
 uint32_t tb_multicast_family_parent(const struct tb_multicast *m, const struct tb_multicast_operation *o);
 void tb_multicast_family_poll(struct tb_multicast *m, struct tb_multicast_operation *o,
                               const struct tb_multicast_poll *poll);
-/* Something has come by a control message; or only whether the root has begun. */
+/* Something has come by a control message; or only whether the root has begun: then what was asked for, and does not
+ * come, is asked for again soon. */
 void tb_multicast_family_rest(struct tb_multicast *m, struct tb_multicast_operation *o);
 void tb_multicast_family_told(struct tb_multicast *m, struct tb_multicast_operation *o, bool begun);
 /* Nobody is to wait for this member, nor for what it has heard of those below. */
