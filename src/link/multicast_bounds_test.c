@@ -235,6 +235,34 @@ static void long_wishes_without_a_place(void **state)
     wishes_end(LONGS);
 }
 
+/* What was begun first may have the largest number, and be over before the others begin. */
+static void wishes_out_of_order(void **state)
+{
+    wishes_begin(WISHES, 100, tb_multicast_defaults().rests);
+    for (uint32_t i = 0; i < WISHES; i++) {
+        wish_start(0, (WISHES - 1 + 77 * i) % WISHES, 100);
+        if (i % 50 == 0)
+            run_until(w.now + 20 * WORLD_MS);
+    }
+    wishes_end(WISHES);
+}
+
+/* Who is told that there is a place finds it taken: it is told again. */
+static void wishes_refused_again(void **state)
+{
+    wishes_begin(3, 100, 2); /* one for each */
+    wish_start(0, 0, 100);
+    wish_start(0, 1, 100); /* there is a place for that */
+    for (uint32_t i = 1; i < 3; i++)
+        wish_start(i, 3, 100); /* which this gets */
+    wishes_left += 2;
+    run_until(w.now + 100 * WORLD_MS);
+    assert_int_equal(wishes_left, 6);
+    wish_start(0, 2, 100);
+    wish_start(0, 3, 100);
+    wishes_end(4);
+}
+
 /* ---- work ----------------------------------------------------------------------------------------------------------
  */
 
@@ -263,6 +291,8 @@ int main(void)
         cmocka_unit_test(contexts_with_the_same_members),
         cmocka_unit_test(wishes_without_a_place),
         cmocka_unit_test(long_wishes_without_a_place),
+        cmocka_unit_test(wishes_out_of_order),
+        cmocka_unit_test(wishes_refused_again),
         cmocka_unit_test(nothing_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

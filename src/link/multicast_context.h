@@ -29,6 +29,7 @@ struct tb_multicast_context {
     struct tb_list receives, sends;     /* operations */
     struct tb_list sources;             /* messages of this process that others may ask for */
     uint64_t begun;                     /* one more than the largest number that this process has sent */
+    uint64_t turns;                     /* messages that it has begun to send */
     uint64_t status_hold, status_until; /* nobody asks before then, if the last status was heard */
 
     /* Who has finished what. */

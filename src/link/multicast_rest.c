@@ -14,11 +14,13 @@ struct tb_multicast_rest {
     struct tb_multicast_wish wish;
 };
 
-/* Wishes of a process for messages of a context for which there was no place, the least number and the largest. */
+/* Wishes of a process for messages of a context for which there was no place, the least number and the largest. They
+ * may begin in another order. */
 struct tb_multicast_refused {
     struct tb_list of_object;
     uint32_t process;
     uint64_t context, least, most;
+    uint64_t told; /* it was told of all of them that have begun up to this turn */
 };
 
 static struct tb_multicast_rest *find(const struct tb_multicast *m, uint32_t process, uint64_t context, uint64_t number)
@@ -76,7 +78,8 @@ static void refused_drop(struct tb_multicast_refused *e)
 }
 
 /* It is told when there is something, and a place. Without memory or room for that it asks again after a while. */
-static void refuse(struct tb_multicast *m, uint32_t process, uint64_t context, uint64_t number)
+static void refuse(struct tb_multicast *m, uint32_t process, uint64_t context, uint64_t number,
+                   const struct tb_multicast_source *s)
 {
     struct tb_multicast_refused *e;
     uint32_t all = 0, count = 0;
@@ -84,6 +87,8 @@ static void refuse(struct tb_multicast *m, uint32_t process, uint64_t context, u
         if (e->process == process && e->context == context) {
             e->least = number < e->least ? number : e->least;
             e->most = number > e->most ? number : e->most;
+            if (s != NULL && s->turn <= e->told) /* it is to be told again */
+                e->told = s->turn - 1;
             return;
         }
         all++;
@@ -99,7 +104,7 @@ static void refuse(struct tb_multicast *m, uint32_t process, uint64_t context, u
     tb_list_append(&m->refused, &e->of_object);
 }
 
-/* The first message that was begun of those that were refused. */
+/* The first message that was begun of those that were refused, and was not told. */
 static const struct tb_multicast_source *refused_begun(const struct tb_multicast *m,
                                                        const struct tb_multicast_refused *e)
 {
@@ -107,9 +112,18 @@ static const struct tb_multicast_source *refused_begun(const struct tb_multicast
     const struct tb_multicast_source *s;
     if (c != NULL)
         TB_LIST_EACH (s, &c->sources, const struct tb_multicast_source, of_context)
-            if (s->number >= e->least && s->number <= e->most)
+            if (s->turn > e->told && s->number >= e->least && s->number <= e->most)
                 return s;
     return NULL;
+}
+
+/* None of those that were refused, and have not begun, will. */
+static bool refused_over(const struct tb_multicast *m, const struct tb_multicast_refused *e)
+{
+    const struct tb_multicast_context *c = tb_multicast_contexts_find(&m->contexts, e->context);
+    if (c == NULL)
+        return m->config.calls.is_gone(m->config.calls.owner, e->context);
+    return c->left || e->most < c->floor;
 }
 
 /* ---- sending -------------------------------------------------------------------------------------------------------
@@ -178,11 +192,13 @@ static void tell_refused(struct tb_multicast *m, struct tb_multicast_refused *e)
         struct tb_multicast_name name = tb_multicast_source_name(m, s);
         if (!tell(m, e->process, &name, TB_MULTICAST_REST_BEGUN))
             return;
-        e->least = s->number + 1;
+        e->told = s->turn;
+        if (s->number == e->least)
+            e->least++;
+        else if (s->number == e->most)
+            e->most--;
     }
-    bool over = s == NULL && tb_multicast_operation_is_over(m, tb_multicast_contexts_find(&m->contexts, e->context),
-                                                            e->context, e->most);
-    if (e->least > e->most || over)
+    if (e->least > e->most || (s == NULL && refused_over(m, e)))
         refused_drop(e);
 }
 
@@ -229,7 +245,7 @@ void tb_multicast_rest_ask(struct tb_multicast *m, uint32_t from, const struct t
     }
     struct tb_multicast_rest *r = make(m, from, name->context, name->number);
     if (r == NULL) {
-        refuse(m, from, name->context, name->number);
+        refuse(m, from, name->context, name->number, s);
         return;
     }
     r->wish = *wish;

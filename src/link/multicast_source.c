@@ -19,6 +19,7 @@ void tb_multicast_source_enter(struct tb_multicast_source *s, struct tb_multicas
     s->piece = piece;
     s->fragments = (uint32_t)tb_datagram_fragments(length, piece);
     s->sent = 0;
+    s->turn = ++in->turns;
     tb_list_append(&in->sources, &s->of_context);
     in->begun = number >= in->begun ? number + 1 : in->begun;
 }

@@ -8,6 +8,7 @@ struct tb_multicast_source {
     struct tb_list of_context;
     struct tb_multicast_context *in;
     uint64_t number, length;
+    uint64_t turn; /* so many of the context had begun then, itself among them */
     uint32_t fragments;
     uint32_t sent; /* so many of them, from the first on, have been sent once */
     uint16_t piece;
