@@ -96,7 +96,7 @@ static bool is_idle(const struct tb_peer *p)
     return tb_list_empty(&p->on_dying) && tb_list_empty(&p->requests) && tb_list_empty(&p->answers) &&
            tb_list_empty(&p->envelopes) && tb_list_empty(&p->on_waiting) && tb_list_empty(&p->on_accessing) &&
            tb_list_empty(&p->accesses[TB_STREAM_SHORT]) && tb_list_empty(&p->accesses[TB_STREAM_BULK]) &&
-           tb_list_empty(&p->results) && p->unknown == 0 && p->arrivals == 0 && p->kept == 0;
+           tb_list_empty(&p->results) && p->unknown == 0 && p->arrivals == 0 && p->kept == 0 && !p->named;
 }
 
 static void peer_free(struct tb_peer *p)

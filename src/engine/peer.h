@@ -1,6 +1,7 @@
 /* The engine's view of one process of the job: how it is reached, what it may be sent, and what waits for it. Made when
  * first needed, lives as long as the engine; that of a process that was started later, until it is gone and no channel
- * has it any more. Touched with the engine locked. */
+ * has it any more, unless somebody may still ask why a request has failed that it was part of. Touched with the engine
+ * locked. */
 #ifndef TB_ENGINE_PEER_H
 #define TB_ENGINE_PEER_H
 
@@ -42,6 +43,7 @@ struct tb_peer {
     bool parted;                /* the last channel that had it was closed; then it may be: */
     struct tb_list on_parted;   /* in the peers' `parted`: gone as well, and to be forgotten */
     bool mourned;               /* channels know that it is gone */
+    bool named;                 /* by a request that has failed, in whose channel it is not: it is never forgotten */
     int error;                  /* not TB_OK: nothing more will pass */
     char *story;                /* why */
     uint32_t eager_limit;

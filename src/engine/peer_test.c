@@ -173,6 +173,93 @@ static void until_its_messages_are_received(void **state)
     close_engine(&net, engine);
 }
 
+/* As an inbox: it has those that there are when it is made, and leads to all that are started later. */
+static struct tb_channel *open_inbox(struct tb_engine *engine)
+{
+    struct tb_channel *channel;
+    const struct tb_channel_config config = {.context = tb_context_make(0, 2, TB_PLANE_POINT), .size = 2};
+    assert_int_equal(tb_channel_open(engine, &config, &channel), TB_OK);
+    return channel;
+}
+
+static void explains(const struct tb_request *request)
+{
+    assert_true(tb_request_done(request));
+    assert_int_equal(request->status.error, TB_ERR_PEER);
+    tb_error(TB_ERR_MEMORY, "something else");
+    assert_int_equal(tb_request_explain(request), TB_ERR_PEER);
+    assert_non_null(strstr(tb_error_story(), "(process 9) failed: "));
+    assert_non_null(strstr(tb_error_story(), "it was killed"));
+}
+
+/* It was posted before the loss. */
+static void while_a_receive_names_it(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    struct tb_channel *inbox = open_inbox(engine), *a = open_with(engine, 1, 9);
+    struct tb_request request = {.complete = NULL};
+    const struct tb_buffer nothing = {.type = &tb_type_byte};
+    tb_receive_post(inbox, &request, &nothing, 9, 4, UINT64_MAX);
+    assert_false(tb_request_done(&request));
+    tb_channel_close(a);
+    lose(engine, 9);
+    assert_true(is_kept(engine, 9)); /* what explains it may be read at any time */
+    tb_engine_progress(engine);
+    assert_true(is_kept(engine, 9));
+    explains(&request);
+    tb_channel_close(inbox);
+    close_engine(&net, engine);
+}
+
+/* They were announced before the loss, with their data on the way or to be asked for, and are wanted after it. */
+static void while_a_message_that_is_missing_names_it(void **state)
+{
+    for (int ahead = 0; ahead < 2; ahead++) {
+        struct loop_net net;
+        struct tb_engine *engine = open_engine(&net);
+        struct tb_channel *inbox = open_inbox(engine), *a = open_with(engine, 1, 9);
+        struct tb_peer *p = tb_peer_of(engine, 9);
+        struct tb_message m = {
+            .kind = TB_KIND_REQUEST, .context = inbox->point->id, .match = 4, .source_rank = 9, .length = 5000};
+        char bytes[5000];
+        struct tb_request request = {.complete = NULL};
+        const struct tb_buffer buffer = {.base = bytes, .count = sizeof bytes, .type = &tb_type_byte};
+        assert_non_null(p);
+        m.representation = engine->representation;
+        m.flags = ahead ? TB_MESSAGE_AHEAD : 0;
+        m.offset = 1;
+        tb_receive_asked(p, &m, NULL, 0);
+        assert_int_equal(p->error, TB_OK);
+        tb_channel_close(a);
+        lose(engine, 9);
+        assert_true(is_kept(engine, 9));
+        tb_receive_post(inbox, &request, &buffer, TB_ANY_RANK, 4, UINT64_MAX);
+        tb_engine_progress(engine);
+        assert_true(is_kept(engine, 9));
+        explains(&request);
+        tb_channel_close(inbox);
+        close_engine(&net, engine);
+    }
+}
+
+/* Whoever asks why it has failed still has the channel, and then nothing of it is left all the same. */
+static void not_while_its_own_requests_have_failed(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    struct tb_channel *a = open_with(engine, 1, 9);
+    struct tb_request request = {.complete = NULL};
+    const struct tb_buffer nothing = {.type = &tb_type_byte};
+    tb_receive_post(a, &request, &nothing, 1, 4, UINT64_MAX);
+    lose(engine, 9);
+    explains(&request);
+    tb_channel_close(a);
+    tb_engine_progress(engine);
+    assert_false(is_kept(engine, 9));
+    close_engine(&net, engine);
+}
+
 static void thousands_in_turn(void **state)
 {
     struct loop_net net;
@@ -265,6 +352,9 @@ int main(void)
         cmocka_unit_test(very_many_at_once),
         cmocka_unit_test(with_the_other_group),
         cmocka_unit_test(until_its_messages_are_received),
+        cmocka_unit_test(while_a_receive_names_it),
+        cmocka_unit_test(while_a_message_that_is_missing_names_it),
+        cmocka_unit_test(not_while_its_own_requests_have_failed),
         cmocka_unit_test(who_was_never_known_is_noted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

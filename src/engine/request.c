@@ -48,6 +48,16 @@ struct tb_request *tb_request_find(struct tb_engine *e, uint64_t id, enum tb_req
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
+/* Why it has failed is with its peer, perhaps, and asked for at any time. Whoever asks still has the channel, and with
+ * that the peer; but for one of a process that was started later than it was made, as an inbox may have. */
+static __attribute__((cold, noinline)) void name_peer(const struct tb_request *r)
+{
+    const struct tb_channel *c = r->channel;
+    uint32_t rank = r->kind == TB_REQUEST_RECEIVE ? r->status.source : r->rank;
+    if (c == NULL || rank >= c->size || tb_channel_proc(c, rank) != r->peer->proc.index)
+        r->peer->named = true;
+}
+
 void tb_request_finish(struct tb_request *r, int error)
 {
     struct tb_engine *e = r->engine;
@@ -66,6 +76,8 @@ void tb_request_finish(struct tb_request *r, int error)
         tb_list_remove(&r->on_context);
     if (r->slot != 0)
         tb_slots_give(&e->slots, r);
+    if (TB_UNLIKELY(error != TB_OK) && r->peer != NULL)
+        name_peer(r);
     if (r->kind == TB_REQUEST_SEND)
         e->sends--;
     r->phase = TB_PHASE_IDLE;
