@@ -260,6 +260,29 @@ static void not_while_its_own_requests_have_failed(void **state)
     close_engine(&net, engine);
 }
 
+/* It is there no more to be asked to forget the message. */
+static void cancelling_what_has_gone_to_it(void **state)
+{
+    struct loop_net net;
+    struct tb_engine *engine = open_engine(&net);
+    struct tb_channel *inbox = open_inbox(engine), *a = open_with(engine, 1, 9);
+    struct tb_request request = {.complete = NULL};
+    tb_request_begin(&request, inbox->point, TB_REQUEST_SEND);
+    engine->sends++;
+    request.peer = tb_peer_of(engine, 9);
+    request.rank = 9;
+    request.message_id = 1;
+    tb_request_finish(&request, TB_OK); /* eager, as it would */
+    tb_channel_close(a);
+    lose(engine, 9);
+    assert_false(is_kept(engine, 9));
+    tb_request_cancel(&request);
+    assert_true(tb_request_done(&request));
+    assert_false(request.status.cancelled);
+    tb_channel_close(inbox);
+    close_engine(&net, engine);
+}
+
 static void thousands_in_turn(void **state)
 {
     struct loop_net net;
@@ -354,6 +377,7 @@ int main(void)
         cmocka_unit_test(until_its_messages_are_received),
         cmocka_unit_test(while_a_receive_names_it),
         cmocka_unit_test(while_a_message_that_is_missing_names_it),
+        cmocka_unit_test(cancelling_what_has_gone_to_it),
         cmocka_unit_test(not_while_its_own_requests_have_failed),
         cmocka_unit_test(who_was_never_known_is_noted_once),
     };

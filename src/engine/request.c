@@ -198,10 +198,18 @@ static void cancel_ask(struct tb_request *r)
     tb_peer_answer(r->peer, &m);
 }
 
+/* Whether its peer was forgotten since it was done: then nobody is there to be asked. */
+static bool is_alone(const struct tb_request *r)
+{
+    const struct tb_context *c = tb_contexts_find(&r->engine->contexts, r->context);
+    return c == NULL || c->channel == NULL ||
+           r->engine->peers.by_index[tb_channel_proc(c->channel, r->rank)] != r->peer;
+}
+
 static void cancel_send(struct tb_request *r)
 {
     struct tb_engine *e = r->engine;
-    if (r->peer == NULL || r->message_id == 0)
+    if (r->peer == NULL || r->message_id == 0 || (r->phase == TB_PHASE_IDLE && is_alone(r)))
         return;
     if (r->peer->self) {
         cancel_local(r);
