@@ -316,7 +316,7 @@ static void connection_ended(void *context, struct tb_hop_peer *peer, const stru
     struct tb_forwarder *f = context;
     struct tb_neighbour *n = neighbour_of(peer);
     tb_log(TB_LOG_DEBUG, "agent", "a connection with process 0x%x has ended: %s", peer->proc.index, tb_error_story());
-    if (error == TB_ERR_PROTOCOL)
+    if (error == TB_ERR_PROTOCOL || error == TB_ERR_MEMORY) /* a rank knows only that there is no connection */
         tb_stranger_log_nonsense(&f->nonsense, peer->proc);
     if (error == TB_ERR_CLOSED) {
         forget(f, n);

@@ -480,6 +480,22 @@ static void who_speaks_for_others_is_cut_off(void **state)
     }
 }
 
+/* A rank whose agent cannot remember more loses its connection, and the user hears why. */
+static void too_many_pairs_are_told(void **state)
+{
+    struct world w;
+    world_open(&w, 0);
+    world_use_routes(&w);
+    uint32_t out = 0;
+    int rank = world_join(&w, 0, TB_STREAM_SHORT, 0);
+    w.network.forwarder.crossing.replay.pairs.count = TB_PAIR_TABLE_LIMIT; /* as if */
+    world_put_frame(&w, rank, &out, 0, LOCAL_RANKS, 0, 8);
+    assert_true(world_is_closed(&w, rank));
+    assert_non_null(strstr(w.network.forwarder.nonsense.why, "more than 1048576 pairs of ranks"));
+    close(rank);
+    world_close(&w);
+}
+
 /* ---- gateways ---------------------------------------------------------------------------------------------------- */
 
 static void several_gateways_share(void **state)
@@ -599,6 +615,7 @@ int main(void)
         cmocka_unit_test(agents_are_answered),
         cmocka_unit_test(ranks_do_not_ask),
         cmocka_unit_test(who_speaks_for_others_is_cut_off),
+        cmocka_unit_test(too_many_pairs_are_told),
         cmocka_unit_test(several_gateways_share),
         cmocka_unit_test(what_goes_another_way_leaves_nothing_behind),
     };

@@ -41,7 +41,7 @@ struct tb_pair *tb_pair_table_make(struct tb_pair_table *table, uint32_t source,
     if (pair != NULL)
         return pair;
     if (table->count >= TB_PAIR_TABLE_LIMIT) {
-        tb_error(TB_ERR_LIMIT, "too many pairs of ranks speak through one agent");
+        tb_error(TB_ERR_LIMIT, "more than %u pairs of ranks have spoken through one agent", TB_PAIR_TABLE_LIMIT);
         return NULL;
     }
     bool room = 2 * (table->count + 1) <= table->room || grow(table);

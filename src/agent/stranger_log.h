@@ -10,7 +10,7 @@
 
 enum tb_stranger_kind {
     TB_STRANGER_UNPROVED, /* from an address: did not prove the key */
-    TB_STRANGER_NONSENSE  /* with a process of the job: it did not speak as it should */
+    TB_STRANGER_NONSENSE  /* with a process of the job: it did not speak as it should, or said more than we can keep */
 };
 
 struct tb_stranger_log {
