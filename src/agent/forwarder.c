@@ -225,13 +225,11 @@ static void reroute(struct tb_forwarder *f, struct tb_neighbour *n)
 /* The process has ended or left: what waits for it waits in vain. */
 static void forget(struct tb_forwarder *f, struct tb_neighbour *n)
 {
-    n->left = true;
     struct tb_frame_buffer *buffer;
-    if (tb_hop_peer_is_agent(&n->peer)) {
+    n->left = true;
+    if (tb_hop_peer_is_agent(&n->peer))
         reroute(f, n);
-        return;
-    }
-    for (int i = 0; i < TB_STREAM_COUNT; i++)
+    for (int i = 0; i < TB_STREAM_COUNT && !tb_hop_peer_is_agent(&n->peer); i++)
         while ((buffer = tb_queue_pull(&n->peer.queue, (enum tb_stream)i)) != NULL) {
             f->late++;
             tb_frame_buffer_free(&f->pool, buffer);

@@ -1,4 +1,6 @@
-/* Tunnels: real processes instead of shells to other hosts, and agents that the test plays. */
+/* Tunnels: real processes instead of shells to other hosts, and agents that the test plays.
+ *
+ * Longer than 600 lines because each way in which a shell or a tunnel ends has its case here, on the same agents. */
 #include "remote/virtual_loop_test.h"
 #include "agent/tunnels.h"
 

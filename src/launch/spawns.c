@@ -580,6 +580,7 @@ void tb_spawns_close(struct tb_spawns *spawns)
     free(spawns->lost);
     spawns->lost = NULL;
     spawns->lost_count = 0;
+    tb_meetings_close(&spawns->meetings);
 }
 
 void tb_spawns_lose(struct tb_spawns *spawns, uint32_t host)
