@@ -1,6 +1,7 @@
 /* Passing frames on: one agent whose connections are the test's.
  *
- * Longer than 600 lines because each thing that can happen to a frame on its way has its case here, on the same agent. */
+ * Longer than 600 lines because each thing that can happen to a frame on its way has its case here, on the same agent.
+ */
 #include "agent/network_world.h"
 
 #include <stdlib.h>
