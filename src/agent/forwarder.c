@@ -202,20 +202,18 @@ static void reroute(struct tb_forwarder *f, struct tb_neighbour *n)
         tb_list_remove(&buffer->node);
         const struct tb_cargo cargo = {.source = buffer->source, .destination = buffer->destination};
         struct tb_neighbour *to = route(f, &cargo, (enum tb_stream)buffer->stream, buffer->from, NULL);
-        if (to != NULL && !to->left) {
-            if (buffer->keeper != NULL)
-                tb_replay_move(&f->crossing.replay, buffer, tb_neighbour_host(to, f->member));
+        bool open = to != NULL && !to->left, kept = buffer->keeper != NULL;
+        if (open && kept)
+            tb_replay_move(&f->crossing.replay, buffer, tb_neighbour_host(to, f->member));
+        if (open)
             enqueue(f, to, buffer);
-            continue;
-        }
-        if (buffer->keeper != NULL) {
+        else if (kept)
             tb_replay_return(&f->crossing.replay, buffer);
+        if (open || kept)
             continue;
-        }
+        f->late += to != NULL;
         if (to == NULL)
             lead_astray(f, buffer->source, buffer->destination);
-        else
-            f->late++;
         tb_frame_buffer_free(&f->pool, buffer);
     }
 }

@@ -224,14 +224,17 @@ static void *prober_run(void *argument)
     return NULL;
 }
 
-static struct tb_engine *watched;
-static uint32_t yields, selfish; /* in all; with the engine's lock held */
+static _Atomic(struct tb_engine *) watched;
+static _Atomic uint32_t yields, selfish; /* in all; with the engine's lock held */
 
 /* Instead of that of the C library. */
 int sched_yield(void)
 {
-    yields += watched != NULL;
-    selfish += watched != NULL && watched->waiting.depth > 0;
+    struct tb_engine *e = watched;
+    if (e != NULL) {
+        yields++;
+        selfish += e->waiting.depth > 0;
+    }
     return (int)syscall(SYS_sched_yield);
 }
 
