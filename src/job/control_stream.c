@@ -250,20 +250,29 @@ int tb_control_stream_heard(struct tb_control_stream *stream, uint32_t next)
     return TB_OK;
 }
 
-int tb_control_stream_resume(struct tb_control_stream *stream, int in, int out, uint32_t next)
+/* The number of the first frame that can be sent again, or else is the next. */
+static uint32_t first_kept(const struct tb_control_stream *stream)
 {
     struct tb_hop hop;
+    if (stream->kept_start == stream->queued_end)
+        return stream->sequence_out;
+    TB_ASSERT(tb_wire_get_hop(stream->queued + stream->kept_start, &hop) == TB_OK);
+    return hop.sequence;
+}
+
+bool tb_control_stream_is_past(const struct tb_control_stream *stream, uint32_t next)
+{
+    return stream->keeps && (int32_t)(next - first_kept(stream)) < 0;
+}
+
+int tb_control_stream_resume(struct tb_control_stream *stream, int in, int out, uint32_t next)
+{
     if (!stream->keeps)
         return tb_error(TB_ERR_PROTOCOL, "a control stream that keeps nothing cannot go on as another one");
     int rc = tb_control_stream_heard(stream, next);
     if (rc != TB_OK)
         return rc;
-    uint32_t first = stream->sequence_out;
-    if (stream->kept_start < stream->queued_end) {
-        TB_ASSERT(tb_wire_get_hop(stream->queued + stream->kept_start, &hop) == TB_OK);
-        first = hop.sequence;
-    }
-    if (first != next)
+    if (first_kept(stream) != next)
         return tb_error(TB_ERR_PROTOCOL, "what was lost with a control stream cannot be sent again");
     if (stream->in >= 0)
         close(stream->in);

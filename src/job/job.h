@@ -543,6 +543,8 @@ int tb_control_stream_heard(struct tb_control_stream *stream, uint32_t next);
 /* The stream is this now; the other side expects frame `next`. TB_ERR_PROTOCOL: that one is not here any more, or there
  * is no such one yet; the descriptors are the caller's then. */
 int tb_control_stream_resume(struct tb_control_stream *stream, int in, int out, uint32_t next);
+/* The other side has said before that this frame has come. */
+bool tb_control_stream_is_past(const struct tb_control_stream *stream, uint32_t next);
 /* A stream without descriptors, whose bytes travel some other way: these have come; up to `most` of those that are
  * queued are to be sent, and forgotten with the next call of any other function. */
 int tb_control_stream_feed(struct tb_control_stream *stream, const void *bytes, size_t length);

@@ -334,6 +334,10 @@ void tb_host_agent_take_bytes(struct tb_host_agent *agent, const uint8_t *bytes,
         if (agent->next_have < 4)
             continue;
         agent->resuming = false;
+        if (tb_control_stream_is_past(&agent->control, agent->next)) {
+            tb_host_agent_detach(agent); /* its old stream has spoken after all, and we have left it: it comes again */
+            return;
+        }
         if (tb_control_stream_resume(&agent->control, -1, -1, agent->next) < 0) {
             tb_host_agent_complain_damaged(agent);
             return;

@@ -371,6 +371,37 @@ static void a_detached_agent_is_lost_in_the_end(void **state)
     unmake(&w);
 }
 
+/* An agent comes by another one because its stream is silent; but that speaks again before the launcher hears of it,
+ * and so does the agent: what it has said on its way is old. It has not broken anything, and comes again. */
+static void one_that_has_come_in_vain_comes_again(void **state)
+{
+    struct world w;
+    struct tb_control_stream far;
+    make(&w);
+    say_preamble(&w);
+    struct tb_host_agent *agent = &w.agents.all[1], *parent = &w.agents.all[0];
+    parent->phase = agent->phase = TB_HOST_AGENT_STARTED;
+    tb_control_stream_open(&far, -1, -1);
+    tb_control_stream_keep(&far);
+    tb_control_stream_send(&agent->control, TB_CONTROL_PING);
+    assert_int_equal(pass_down(&w, &far), 1);
+    assert_int_equal(tb_control_stream_heard(&agent->control, 1), TB_OK);
+    assert_ptr_equal(tb_host_agents_attach(&w.agents, parent, 1, 4, true), agent);
+    tb_host_agent_take_bytes(agent, (const uint8_t[]){0, 0, 0, 0}, 4);
+    assert_int_equal(w.damaged + w.lost, 0);
+    assert_true(agent->detached);
+    tb_host_agent_take_end(agent, false, 0); /* of that one */
+    assert_ptr_equal(tb_host_agents_attach(&w.agents, parent, 1, 5, true), agent);
+    tb_host_agent_take_bytes(agent, (const uint8_t[]){1, 0, 0, 0}, 4);
+    assert_int_equal(tb_control_stream_resume(&far, -1, -1, 0), TB_OK);
+    tb_control_stream_send(&far, TB_CONTROL_NOTE);
+    pass_on(&w, &far);
+    assert_int_equal(w.frames, 1);
+    assert_int_equal(w.damaged + w.lost, 0);
+    tb_control_stream_close(&far);
+    unmake(&w);
+}
+
 /* The stream of one that has come by another agent breaks: it comes again at once, or it is gone. */
 static void one_that_has_come_comes_again(void **state)
 {
@@ -414,6 +445,7 @@ int main(void)
         cmocka_unit_test(one_with_a_shell_may_move),
         cmocka_unit_test(a_detached_agent_is_lost_in_the_end),
         cmocka_unit_test(one_that_has_come_comes_again),
+        cmocka_unit_test(one_that_has_come_in_vain_comes_again),
     };
     tb_param_load();
     signal(SIGPIPE, SIG_IGN);
