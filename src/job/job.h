@@ -253,8 +253,7 @@ struct tb_spawn;
 int tb_job_ask_spawn(struct tb_job *job, uint32_t number, const struct tb_spawn *spawn);
 int tb_job_ask_meeting(struct tb_job *job, uint32_t number, const struct tb_meeting *meeting);
 int tb_job_ask_registry(struct tb_job *job, const struct tb_registry_question *question);
-/* The context of a communicator that this process makes up, by the number of it; no process of a job that this one can
- * meet makes up the same. */
+/* A context that this process makes up, by its number; nobody in a job that it can meet makes up the same. */
 uint64_t tb_job_context(const struct tb_job *job, uint32_t counter);
 struct tb_host_route tb_job_route(const struct tb_job *job, uint32_t host); /* how something gets there; any thread */
 /* Whether this process was started with that one, so that they share memory if they are on one host. */
@@ -289,8 +288,7 @@ enum tb_link_report {
     TB_LINK_REPORTS
 };
 
-/* Tells the agent that the multicast group of this host should be tested again. Never blocks: if there is no room now,
- * it is not told. */
+/* Tells the agent that the multicast group of this host should be tested again, unless there is no room just now. */
 void tb_job_tell_group_trouble(struct tb_job *job, enum tb_multicast_trouble what);
 /* Tells the agent. Never blocks: if there is no room now, it is not told. */
 void tb_job_tell_waiting(struct tb_job *job, const struct tb_job_waiting *waiting);
